@@ -2,6 +2,7 @@ package port
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -105,4 +106,14 @@ type QueueProps struct {
 	CountReadable bool
 	// CanWait says that Receive honours ReceiveOptions.Wait.
 	CanWait bool
+}
+
+// PoisonName returns the name of the poison queue that belongs to the queue
+// called name where the service has no dead letters of its own: that of an
+// inbox ends in "-poison", that of a task queue in "-failed".
+func PoisonName(name string) string {
+	if strings.HasSuffix(name, "-workflow-completions") {
+		return name + "-poison"
+	}
+	return name + "-failed"
 }
