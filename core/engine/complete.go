@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"jobq/core/msg"
+	"jobq/core/state"
+)
+
+// Back-off after an attempt that ended through no fault of its task.
+const (
+	firstGiveBack = time.Second
+	lastGiveBack  = 5 * time.Minute
+)
+
+// complete ends an attempt. Only the present attempt of a task that is ready or
+// running counts; everything else is a repeat or late.
+func (r *Run) complete(ev Completion) {
+	t, ok := r.plan.Task(ev.Task)
+	if !ok {
+		r.out.Refusal = fmt.Sprintf("the workflow has no task %q", ev.Task)
+		return
+	}
+	attempt := ev.Attempt
+	if attempt == 0 {
+		attempt = 1
+	}
+	switch status := r.s.TaskStatus[t]; {
+	case !status.Numbered():
+		r.out.Refusal = fmt.Sprintf("task %q is %s", ev.Task, status)
+		return
+	case attempt != r.s.Attempt[t]:
+		r.out.Refusal = fmt.Sprintf("attempt %d of task %q is over, %d is the present one", attempt, ev.Task, r.s.Attempt[t])
+		return
+	}
+	r.advance()
+	r.keep(t, ev)
+	switch {
+	case ev.Success:
+		r.clearReason(t)
+		delete(r.s.GiveBacks, t)
+		r.move(t, state.Completed, state.CauseSucceeded)
+	case ev.Reason == msg.Cancelled && r.s.CancelRequested:
+		r.reason(t, ev.Error)
+		r.move(t, state.Cancelled, state.CauseCancelled)
+	case ev.Reason == msg.Cancelled:
+		r.giveBack(t, ev)
+	default:
+		r.fail(t, ev)
+	}
+}
+
+// keep stores what a report says about the attempt.
+func (r *Run) keep(t int32, ev Completion) {
+	r.setOutput(t, ev.Output)
+	if ev.Exit == (state.Exit{}) {
+		delete(r.s.Exits, t)
+	} else {
+		r.s.Exits[t] = ev.Exit
+	}
+	if !ev.StartedAt.IsZero() {
+		r.s.StartedAt[t] = ev.StartedAt.UnixMilli()
+	}
+	r.s.EndedAt[t] = r.now.UnixMilli()
+	if !ev.EndedAt.IsZero() {
+		r.s.EndedAt[t] = ev.EndedAt.UnixMilli()
+	}
+}
+
+func (r *Run) fail(t int32, ev Completion) {
+	delete(r.s.GiveBacks, t)
+	r.s.Failures[t]++
+	r.reason(t, ev.Error)
+	if r.s.CancelRequested || r.s.Failures[t] > r.plan.tasks[t].retries {
+		r.move(t, state.Failed, state.CauseExhausted)
+		return
+	}
+	r.move(t, state.Parked, state.CauseRetrying)
+	r.park(t, 0)
+}
+
+// giveBack makes the next attempt without touching the budget. The back-off
+// keeps a task that nobody can hold from going round as fast as it can.
+func (r *Run) giveBack(t int32, ev Completion) {
+	r.s.GiveBacks[t]++
+	wait := lastGiveBack
+	if n := r.s.GiveBacks[t]; n < 10 {
+		wait = min(firstGiveBack<<(n-1), lastGiveBack)
+	}
+	r.reason(t, ev.Error)
+	r.move(t, state.Parked, state.CauseGivenBack)
+	r.park(t, r.now.Add(wait).UnixMilli())
+}
+
+// fenced ends an attempt that no worker can run any more.
+func (r *Run) fenced(ev Fenced) {
+	switch {
+	case !r.s.TaskStatus[ev.Task].Numbered() || r.s.Attempt[ev.Task] != ev.Attempt:
+		r.out.Refusal = "the attempt is over already"
+	case r.s.CancelRequested:
+		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
+		r.move(ev.Task, state.Cancelled, state.CauseCancelled)
+	default:
+		// Fenced for a cancel that retry or rerun has overtaken: the attempt
+		// cannot run any more, the task can.
+		r.giveBack(ev.Task, Completion{Error: "ended by a cancel of an earlier time"})
+	}
+}
+
+// judged takes the verdict on the condition of a task.
+func (r *Run) judged(ev Verdict) {
+	if !r.candidates.has(ev.Task) {
+		r.out.Refusal = "the task does not wait for a verdict"
+		return
+	}
+	switch ev.Outcome {
+	case ConditionTrue:
+		r.activateTask(ev.Task)
+		return
+	case ConditionError:
+		r.reason(ev.Task, ev.Reason)
+		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
+		r.move(ev.Task, state.Failed, state.CauseConditionError)
+	default:
+		r.reason(ev.Task, ev.Reason)
+		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
+		r.move(ev.Task, state.Skipped, state.CauseConditionFalse)
+	}
+	r.setOutput(ev.Task, state.Output{})
+}
+
+func (r *Run) setOutput(t int32, o state.Output) {
+	r.inline += inlineSize(o) - inlineSize(r.s.Outputs[t])
+	if o.Kind == state.NoOutput {
+		delete(r.s.Outputs, t)
+		return
+	}
+	r.s.Outputs[t] = o
+}
+
+// shortText is the length of a reason once half of the room for texts is used.
+const shortText = 100
+
+// reason keeps why t did not complete, within the room that a state has.
+func (r *Run) reason(t int32, text string) {
+	r.clearReason(t)
+	most := state.MaxText
+	if r.texts > state.MaxTextTotal/2 {
+		most = shortText
+	}
+	text = msg.TruncateText(text, min(most, state.MaxTextTotal-r.texts))
+	if text != "" {
+		r.texts += len(text)
+		r.s.Reasons[t] = text
+	}
+}
+
+func (r *Run) clearReason(t int32) {
+	r.texts -= len(r.s.Reasons[t])
+	delete(r.s.Reasons, t)
+}

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"jobq/core/dag"
+	"jobq/core/fault"
+	"jobq/core/state"
+)
+
+// Step applies one event at the time now. An event that does not count (a
+// repeat, a stale report, a refused command) leaves the state as it was and
+// says why in Refusal or Answer. An error is a defect of this package: the run
+// must be thrown away and the state loaded again.
+func (r *Run) Step(ev Event, now time.Time) (Effects, error) {
+	var out Effects
+	r.out, r.now, r.bug = &out, now, nil
+	r.apply(ev)
+	r.drainJudge()
+	r.fill()
+	r.settle()
+	slices.Sort(out.Need)
+	r.out = nil
+	if r.bug != nil {
+		return Effects{}, r.bug
+	}
+	return out, nil
+}
+
+func (r *Run) apply(ev Event) {
+	switch ev := ev.(type) {
+	case Activated:
+		r.activate()
+	case Completion:
+		r.complete(ev)
+	case Dispatched:
+		r.dispatched(ev)
+	case Verdict:
+		r.judged(ev)
+	case Fenced:
+		r.fenced(ev)
+	case Wake:
+		// fill does what is due.
+	case Cancel:
+		r.command(ev.Command, "cancel", func() Answer { return r.cancel() })
+	case Retry:
+		r.command(ev.Command, "retry", func() Answer { return r.retry() })
+	case Rerun:
+		r.command(ev.Command, "rerun", func() Answer { return r.rerun(ev) })
+	case Mark:
+		r.command(ev.Command, "mark", func() Answer { return r.mark(ev) })
+	case Purge:
+		r.command(ev.Command, "purge", func() Answer { return r.purge() })
+	default:
+		r.bug = fault.Newf(fault.Internal, "engine knows no event %T", ev)
+	}
+}
+
+// activate judges every task once, in the order of the definition.
+func (r *Run) activate() {
+	if r.s.Status != state.WorkflowPending || r.counts.Pending != r.plan.Len() {
+		r.out.Refusal = "the workflow is active already"
+		return
+	}
+	for t := range int32(r.plan.Len()) {
+		r.judgeTask(t)
+	}
+	r.out.Changed = true
+}
+
+func (r *Run) dispatched(ev Dispatched) {
+	if r.s.TaskStatus[ev.Task] != state.Intent || r.s.Attempt[ev.Task] != ev.Attempt {
+		r.out.Refusal = "the attempt is not waiting to be sent"
+		return
+	}
+	r.s.StartedAt[ev.Task] = r.now.UnixMilli()
+	r.move(ev.Task, state.Running, state.CauseDispatched)
+	r.advance()
+}
+
+// advance marks the workflow as running.
+func (r *Run) advance() {
+	if r.s.Status == state.WorkflowPending {
+		r.s.Status = state.WorkflowRunning
+		r.out.Changed = true
+	}
+}
+
+// move is the only place that changes a status. It hands the children to
+// drainJudge.
+func (r *Run) move(t int32, to state.TaskStatus, cause state.Cause) {
+	from := r.s.TaskStatus[t]
+	if !r.plan.legal(from, to, cause) {
+		r.bug = fault.Newf(fault.Internal, "task %q may not go from %s to %s by %s", r.plan.Name(t), from, to, cause)
+		return
+	}
+	r.s.TaskStatus[t] = to
+	r.count(t, from, to)
+	if from == state.Pending {
+		r.candidates.remove(t)
+	}
+	r.out.Changed = true
+	r.out.Changes = append(r.out.Changes, Change{t, from, to, cause, r.s.Attempt[t]})
+	if from.Terminal() != to.Terminal() || from.Succeeded() != to.Succeeded() {
+		for _, c := range r.plan.graph.Children(int(t)) {
+			if r.s.TaskStatus[c] == state.Pending {
+				r.judge = append(r.judge, c)
+			}
+		}
+	}
+}
+
+// drainJudge judges pending tasks until none is left whose parents moved. A
+// list instead of recursion: a chain may be 100,000 tasks deep.
+func (r *Run) drainJudge() {
+	for len(r.judge) > 0 {
+		last := len(r.judge) - 1
+		t := r.judge[last]
+		r.judge = r.judge[:last]
+		r.judgeTask(t)
+	}
+}
+
+// judgeTask moves pending task t if its policy and condition decide.
+func (r *Run) judgeTask(t int32) {
+	if r.s.TaskStatus[t] != state.Pending {
+		return
+	}
+	switch r.verdict(t) {
+	case dag.Never:
+		r.s.EndedAt[t] = r.now.UnixMilli()
+		r.move(t, state.UpstreamFailed, state.CauseUpstream)
+	case dag.Run:
+		switch {
+		case !r.plan.tasks[t].condition:
+			r.activateTask(t)
+		case r.waitsForVerdict(t):
+			if !r.candidates.has(t) {
+				r.candidates.add(t)
+				r.out.Need = append(r.out.Need, t)
+			}
+		default:
+			r.candidates.remove(t)
+		}
+	default:
+		r.candidates.remove(t)
+	}
+}
+
+// activateTask makes t ready, without a number yet.
+func (r *Run) activateTask(t int32) {
+	r.move(t, state.Parked, state.CauseActivated)
+	r.park(t, 0)
+}
+
+// park puts t among those that wait for a slot, not before until.
+func (r *Run) park(t int32, until int64) {
+	if until == 0 {
+		delete(r.s.NotBefore, t)
+	} else {
+		r.s.NotBefore[t] = until
+	}
+	r.parked.add(parkedTask{until, t})
+}
+
+// fill gives numbers to parked tasks while there are slots.
+func (r *Run) fill() {
+	for r.parked.Len() > 0 && (r.plan.limit == 0 || r.active.len() < r.plan.limit) {
+		head := r.parked[0]
+		if r.s.TaskStatus[head.task] != state.Parked || r.s.NotBefore[head.task] != head.until {
+			r.parked.next()
+			continue
+		}
+		if head.until > r.now.UnixMilli() {
+			return
+		}
+		r.parked.next()
+		r.number(head.task)
+	}
+}
+
+// number turns parked task t into an intent: from here on its message may exist.
+func (r *Run) number(t int32) {
+	delete(r.s.NotBefore, t)
+	r.s.Attempt[t]++
+	r.s.HighestAttempt = max(r.s.HighestAttempt, r.s.Attempt[t])
+	r.s.EndedAt[t], r.s.StartedAt[t] = 0, 0
+	r.freeze(t)
+	r.move(t, state.Intent, state.CauseNumbered)
+	r.out.Send = append(r.out.Send, Attempt{t, r.s.Attempt[t]})
+}
+
+// freeze fixes which parents' outputs the attempt gets: those that succeeded.
+func (r *Run) freeze(t int32) {
+	parents := r.plan.graph.Parents(int(t))
+	if int(r.succeeded[t]) == len(parents) {
+		delete(r.s.Frozen, t)
+		return
+	}
+	at := make([]int32, 0, r.succeeded[t])
+	for i, p := range parents {
+		if r.s.TaskStatus[p].Succeeded() {
+			at = append(at, int32(i))
+		}
+	}
+	r.s.Frozen[t] = at
+}
+
+// settle ends the workflow when nothing can still run, and opens it again when
+// a command left something to do.
+func (r *Run) settle() {
+	switch {
+	case r.s.Status == state.WorkflowPurged:
+	case r.counts.Open() > 0:
+		if r.s.Status.Ended() {
+			r.s.Status = state.WorkflowPending
+			r.out.Changed = true
+		}
+	default:
+		r.end()
+	}
+}
+
+func (r *Run) end() {
+	status := state.WorkflowFailed
+	switch {
+	case r.succeededAsAWhole():
+		status = state.WorkflowCompleted
+	case r.s.CancelRequested:
+		status = state.WorkflowCancelled
+	}
+	if r.s.Status == status {
+		return
+	}
+	r.s.Status = status
+	r.s.Error = ""
+	if status == state.WorkflowFailed {
+		r.s.Error = fmt.Sprintf("%d failed, %d upstream_failed, %d cancelled", r.counts.Failed, r.counts.UpstreamFailed, r.counts.Cancelled)
+	}
+	r.out.Settled = true
+	r.out.Changed = true
+}
+
+func (r *Run) succeededAsAWhole() bool {
+	if r.plan.result == dag.AllSinksSucceed {
+		return r.badSinks == 0
+	}
+	return r.counts.Unsuccessful() == 0
+}
