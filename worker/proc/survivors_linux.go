@@ -1,0 +1,32 @@
+package proc
+
+import (
+	"context"
+	"slices"
+
+	"jobq/core/fault"
+)
+
+// KillByRunID kills every process that FindByRunID finds, each with its group,
+// and returns nil when a look finds none and those killed are gone. If ctx ends
+// first the error is fault.Canceled and names how many are left. Several run
+// ids cost one look, not several.
+func KillByRunID(ctx context.Context, runIDs ...string) error {
+	var dying []int
+	none := poll(ctx, func() bool {
+		found := FindByRunID(runIDs...)
+		for _, pid := range found {
+			killWithGroup(pid)
+		}
+		// A process on its way out has lost its environment while it still
+		// holds its files: what was found stays on the list until it is gone.
+		dying = slices.DeleteFunc(append(dying, found...), func(pid int) bool { return !pidAlive(pid) })
+		return len(found) == 0 && len(dying) == 0
+	})
+	if none {
+		return nil
+	}
+	slices.Sort(dying)
+	left := len(slices.Compact(dying))
+	return fault.Wrapf(fault.Canceled, context.Cause(ctx), "%d processes of run %q could not be killed", left, runIDs)
+}

@@ -1,0 +1,127 @@
+package proc_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/worker/proc"
+)
+
+func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
+	t.Parallel()
+	runID := t.Name() + "/1.1"
+	h := newHolders(t)
+	run := start(t.Context(), t, proc.Spec{
+		Command: "setsid sh -c 'exec 9>" + h.path + "; echo $$ >&9; echo ready >&9; exec sleep 600' & exec sleep 600",
+		Env:     environment("X_"+proc.RunIDVariable+"=other", proc.RunIDVariable+"="+runID),
+	})
+	h.await(t, "ready")
+	line, _, _ := strings.Cut(h.text.String(), "\n")
+	escaped, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatalf("the escaped process wrote %q, want its number", h.text.String())
+	}
+	found := proc.FindByRunID("other", runID)
+	if !slices.Contains(found, run.pgid) || !slices.Contains(found, escaped) || len(found) != 2 {
+		t.Errorf("FindByRunID = %v, want %d and %d", found, run.pgid, escaped)
+	}
+	for _, other := range []string{"", "other", runID + "0", strings.TrimSuffix(runID, "1")} {
+		if found := proc.FindByRunID(other); len(found) > 0 {
+			t.Errorf("FindByRunID(%q) = %v, want none", other, found)
+		}
+	}
+	if err := proc.KillByRunID(t.Context(), runID); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitEnd(t)
+	if found := proc.FindByRunID(runID); len(found) > 0 {
+		t.Errorf("FindByRunID after KillByRunID = %v, want none", found)
+	}
+	if res := run.await(t); res.Signal != syscall.SIGKILL || res.Reason != proc.Exited {
+		t.Errorf("Run = %+v, want exited by SIGKILL", res)
+	}
+}
+
+func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
+	t.Parallel()
+	runID := t.Name()
+	run := start(t.Context(), t, proc.Spec{
+		Command: "exec sleep 600",
+		Env:     append(environment("BIG="+strings.Repeat("JOBQ_RUN_ID=", 8000)), proc.RunIDVariable+"="+runID),
+	})
+	eventually(t, "the environment to show", func() bool { return slices.Equal(proc.FindByRunID(runID), []int{run.pgid}) })
+}
+
+func TestWaitGoneIgnoresZombies(t *testing.T) {
+	t.Parallel()
+	// A leader of ours that nobody reaps yet is a zombie after its end.
+	cmd := exec.Command("/bin/sh", "-c", "exit 0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := proc.WaitGone(ctx, cmd.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(cmd.Process.Pid, 0); err != nil {
+		t.Errorf("the zombie is gone too: %v", err)
+	}
+}
+
+func TestWaitGoneIsBoundByItsContext(t *testing.T) {
+	t.Parallel()
+	run := start(t.Context(), t, proc.Spec{Command: "exec sleep 600", Env: environment()})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := proc.WaitGone(ctx, run.pgid); !fault.Is(err, fault.Canceled) {
+		t.Errorf("WaitGone of a live group = %v, want code canceled", err)
+	}
+}
+
+func TestTheLeaderDiesWithItsWorker(t *testing.T) {
+	t.Parallel()
+	h := newHolders(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := exec.Command(exe)
+	worker.Env = asRole("dying-worker", "FIFO="+h.path)
+	if err := worker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "ready")
+	worker.Process.Kill()
+	worker.Wait()
+	h.awaitEnd(t)
+}
+
+func BenchmarkFindByRunID(b *testing.B) {
+	const crowd = 300
+	for range crowd {
+		cmd := exec.Command("/bin/sleep", "600")
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+	}
+	for b.Loop() {
+		if found := proc.FindByRunID("nobody"); len(found) > 0 {
+			b.Fatal(found)
+		}
+	}
+}
