@@ -1,0 +1,104 @@
+package msg
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"jobq/core/fault"
+)
+
+// Sizes in bytes.
+const (
+	// MaxInlineOutput is the largest output that may travel inside a completion,
+	// as ai4s-jobq has it; the encoded message must fit its queue as well.
+	MaxInlineOutput = 32 << 10
+	// MaxError is the length to which error texts are cut before they travel.
+	MaxError = 1 << 10
+	// headRoom is what a message may grow by when it is sent again: digits of
+	// the attempt number, of the epoch, and of the state version in its id.
+	headRoom = 64
+)
+
+// PackedTask is a task message that fits its queue.
+type PackedTask struct {
+	Body []byte
+	// Refs, where not nil, must be stored under RefsName before Body is sent.
+	Refs     []byte
+	RefsName string
+}
+
+// PackTask encodes t for a queue whose messages may have limit bytes (0 for no
+// limit). Upstream references that do not fit are moved out of the message.
+// Fails with fault.TooLarge, naming task and size, when it is too large even
+// without them; room is reserved, so what fits once fits at every later attempt.
+func PackTask(t Task, limit int) (PackedTask, error) {
+	body, err := EncodeTask(t)
+	if err != nil {
+		return PackedTask{}, err
+	}
+	if limit == 0 || len(body)+headRoom <= limit {
+		return PackedTask{Body: body}, nil
+	}
+	var packed PackedTask
+	if t.Upstream != nil {
+		packed.Refs = EncodeRefs(*t.Upstream)
+		packed.RefsName = RefsBlob(t.Workflow, t.Name, t.Attempt)
+		t.Upstream, t.UpstreamRef = nil, packed.RefsName
+		if body, err = EncodeTask(t); err != nil {
+			return PackedTask{}, err
+		}
+	}
+	if len(body)+headRoom > limit {
+		return PackedTask{}, fault.Newf(fault.TooLarge,
+			"the message of task %q has %d bytes; its queue takes %d, of which %d are reserved", t.Name, len(body), limit, headRoom).
+			WithRemedy("shorten cmd or env, or put the data into a file that the task reads")
+	}
+	packed.Body = body
+	return packed, nil
+}
+
+// TruncateText returns s as valid UTF-8 of at most limit bytes. Of a longer text
+// the head and the tail are kept, because errors explain themselves in either,
+// with a note between them.
+func TruncateText(s string, limit int) string {
+	if len(s) <= limit && utf8.ValidString(s) {
+		return s
+	}
+	if len(s) > 2*limit {
+		// Only the ends matter: a text of many megabytes is not walked.
+		return cut(toValid(s[:limit]), toValid(s[len(s)-limit:]), len(s), limit)
+	}
+	if s = toValid(s); len(s) <= limit {
+		return s
+	}
+	return cut(s, s, len(s), limit)
+}
+
+func cut(head, tail string, length, limit int) string {
+	note := fmt.Sprintf("\n[... %d bytes in all, cut here ...]\n", length)
+	keep := limit - len(note)
+	if keep < 2 {
+		return head[:boundary(head, limit)]
+	}
+	head = head[:boundary(head, keep/2)]
+	// Replacing bad bytes may have left less than there is room for.
+	from := max(len(tail)-(keep-keep/2), 0)
+	for from < len(tail) && !utf8.RuneStart(tail[from]) {
+		from++
+	}
+	return head + note + tail[from:]
+}
+
+// boundary returns the largest start of a rune in s that is at most n.
+func boundary(s string, n int) int {
+	if n >= len(s) {
+		return len(s)
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return max(n, 0)
+}
+
+func toValid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
