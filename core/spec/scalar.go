@@ -1,0 +1,195 @@
+package spec
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"jobq/core/dag"
+)
+
+func isNull(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// standardTags are the tags whose meaning is plain. Others would need a reader
+// of their own, so they are refused and not ignored.
+func standardTag(n *yaml.Node) bool {
+	switch n.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge", "!!map", "!!seq", "!":
+		return true
+	}
+	return false
+}
+
+// checkTag reports a tag that is not one of the standard ones.
+func (r *reader) checkTag(n *yaml.Node, path dag.Path) bool {
+	if standardTag(n) {
+		return true
+	}
+	r.fault(n, path, "the tag "+dag.Quote(n.Tag)+" is not known", "remove the tag")
+	return false
+}
+
+// textOf returns the text of a scalar as its author wrote it. Null, lists and
+// maps are faults. what names the value in messages.
+func (r *reader) textOf(n *yaml.Node, path dag.Path, what string) (string, bool) {
+	switch {
+	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:
+		r.fault(n, path, what+" is a "+kindOf(n)+", not a text", "write a text; in quotes if it begins with a bracket")
+		return "", false
+	case isNull(n) && n.Value == "":
+		r.fault(n, path, what+" has no value", `give it a value; an empty text is written ""`)
+		return "", false
+	case isNull(n):
+		r.fault(n, path, what+" is null, not a text", `a text that reads `+n.Value+` is written in quotes: "`+n.Value+`"`)
+		return "", false
+	case !r.checkTag(n, path):
+		return "", false
+	}
+	return n.Value, true
+}
+
+// wordOf returns the text of p if it is one of words.
+func (r *reader) wordOf(p pair, path dag.Path, words []string) (string, bool) {
+	remedy := "use " + strings.Join(words, " or ")
+	if path.Field == dag.FieldDepPolicy {
+		remedy = "use " + strings.Join(words, ", ") + ", or a number without quotes"
+	}
+	if p.value.Kind != yaml.ScalarNode {
+		r.fault(p.value, path, p.key.Value+" is a "+kindOf(p.value), remedy)
+		return "", false
+	}
+	best, distance := "", 4
+	for _, word := range words {
+		if p.value.Value == word {
+			return word, true
+		}
+		if d, near := dag.Near(p.value.Value, word); near && d < distance {
+			best, distance = word, d
+		}
+	}
+	if best != "" {
+		remedy = "did you mean " + best + "?"
+	}
+	r.fault(p.value, path, p.key.Value+" is "+dag.Quote(p.value.Value)+", which is none of its values", remedy)
+	return "", false
+}
+
+func (r *reader) queueOf(p pair, path dag.Path) string {
+	name, ok := r.textOf(p.value, path, p.key.Value)
+	if !ok {
+		return ""
+	}
+	// An empty queue would pass for one that is not given.
+	if name == "" {
+		r.fault(p.value, path, p.key.Value+" is empty", "name a queue, or remove the key")
+	}
+	return name
+}
+
+// integerOf returns the whole number of p, or 0 with a fault.
+func (r *reader) integerOf(p pair, path dag.Path, least, most int) int {
+	rule := fmt.Sprintf("give a whole number from %d to %d", least, most)
+	tag := p.value.ShortTag()
+	switch {
+	case p.value.Kind != yaml.ScalarNode:
+		r.fault(p.value, path, p.key.Value+" is a "+kindOf(p.value)+", not a number", rule)
+		return 0
+	case tag != "!!int" && tag != "!!float":
+		r.fault(p.value, path, p.key.Value+" is the "+kindOf(p.value)+" "+dag.Quote(p.value.Value)+", not a number", rule+", without quotes")
+		return 0
+	}
+	text, ok := numberText(p.value.Value)
+	if !ok {
+		r.fault(p.value, path, p.key.Value+" is "+dag.Quote(p.value.Value)+", which is not a plain number", rule)
+		return 0
+	}
+	value, ok := new(big.Rat).SetString(text)
+	// A huge exponent would make a huge number; nothing here needs one.
+	if len(text) > 32 || strings.ContainsAny(text, "eE") || !ok || !value.IsInt() {
+		r.fault(p.value, path, p.key.Value+" is "+dag.Quote(p.value.Value)+", not a whole number", rule)
+		return 0
+	}
+	if value.Cmp(big.NewRat(int64(least), 1)) < 0 || value.Cmp(big.NewRat(int64(most), 1)) > 0 {
+		r.fault(p.value, path, fmt.Sprintf("%s is %s; it must be between %d and %d", p.key.Value, p.value.Value, least, most), rule)
+		return 0
+	}
+	return int(value.Num().Int64())
+}
+
+// durationOf returns the duration of p, or 0 with a fault.
+func (r *reader) durationOf(p pair, path dag.Path) time.Duration {
+	const rule = "give a duration such as 30s, 10m or 2h, or a number of seconds"
+	tag := p.value.ShortTag()
+	if p.value.Kind != yaml.ScalarNode || tag == "!!bool" {
+		r.fault(p.value, path, p.key.Value+" is a "+kindOf(p.value)+", not a duration", rule)
+		return 0
+	}
+	d, err := parseDuration(p.value.Value)
+	if err != "" {
+		r.fault(p.value, path, p.key.Value+" is "+dag.Quote(p.value.Value)+", "+err, rule)
+	}
+	return d
+}
+
+// parseDuration reads numbers with units in a row, or one number of seconds.
+// The second result says what is wrong, empty for nothing.
+func parseDuration(text string) (time.Duration, string) {
+	const malformed = "which is not a duration"
+	total, rest, terms := 0.0, strings.TrimSpace(text), 0
+	if rest == "" {
+		return 0, malformed
+	}
+	if rest[0] == '-' {
+		return 0, "which is below zero"
+	}
+	for rest != "" {
+		digits := 0
+		for digits < len(rest) && (rest[digits] == '.' || '0' <= rest[digits] && rest[digits] <= '9') {
+			digits++
+		}
+		n, err := strconv.ParseFloat(rest[:digits], 64)
+		if err != nil {
+			return 0, malformed
+		}
+		rest = rest[digits:]
+		unit := time.Second
+		if rest != "" || terms > 0 {
+			size, name := unitOf(rest)
+			if size == 0 {
+				return 0, malformed
+			}
+			unit, rest = size, rest[len(name):]
+		}
+		total += n * float64(unit)
+		terms++
+	}
+	switch {
+	case total > float64(dag.MaxTimeout):
+		return 0, "which is more than ten years"
+	case total < 1:
+		return 0, "which is no time at all"
+	}
+	return time.Duration(total), ""
+}
+
+// unitOf returns the unit that text begins with. Longer names come first.
+func unitOf(text string) (time.Duration, string) {
+	for _, u := range [...]struct {
+		name string
+		size time.Duration
+	}{
+		{"ms", time.Millisecond}, {"us", time.Microsecond}, {"µs", time.Microsecond}, {"ns", time.Nanosecond},
+		{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}, {"w", 7 * 24 * time.Hour},
+	} {
+		if strings.HasPrefix(text, u.name) {
+			return u.size, u.name
+		}
+	}
+	return 0, ""
+}
