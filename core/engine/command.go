@@ -23,40 +23,32 @@ func (r *Run) command(c Command, kind string, apply func() Answer) {
 		return
 	}
 	a := apply()
-	if a.Done {
-		r.drainJudge()
-		r.s.Epoch++
-		a.Epoch = r.s.Epoch
-		a.NowReady, a.StillPending = r.moved(a.Reset)
-		raw, err := json.Marshal(a)
-		if err != nil {
-			r.bug = fault.Wrap(fault.Internal, err, "the answer of a command cannot be encoded")
-			return
-		}
-		r.s.Remember(state.CommandResult{ID: c.ID, Kind: kind, Epoch: r.s.Epoch, Answer: raw})
-		r.out.Changed = true
-	}
 	r.out.Answer = &a
-}
-
-// moved counts where the tasks that a command reset have come to.
-func (r *Run) moved(reset int) (ready, pending int) {
-	if reset == 0 {
-		return 0, 0
+	if !a.Done {
+		return
 	}
-	seen := map[int32]bool{}
-	for _, c := range r.out.Changes {
-		seen[c.Task] = true
-	}
-	for t := range seen {
+	r.s.Epoch++
+	a.Epoch = r.s.Epoch
+	r.out.Changed = true
+	r.drainJudge()
+	for _, t := range r.reopened {
+		a.Reset++
 		switch r.s.TaskStatus[t] {
-		case state.Parked, state.Intent:
-			ready++
+		case state.Parked:
+			a.NowReady++
 		case state.Pending:
-			pending++
+			a.StillPending++
 		}
 	}
-	return ready, pending
+	if c.ID == "" {
+		return
+	}
+	raw, err := json.Marshal(a)
+	if err != nil {
+		r.bug = fault.Wrap(fault.Internal, err, "the answer of a command cannot be encoded")
+		return
+	}
+	r.s.Remember(state.CommandResult{ID: c.ID, Kind: kind, Epoch: r.s.Epoch, Answer: raw})
 }
 
 func refuse(format string, args ...any) Answer { return Answer{Text: fmt.Sprintf(format, args...)} }
@@ -74,16 +66,13 @@ func (r *Run) cancel() Answer {
 	for t := range int32(r.plan.Len()) {
 		switch status := r.s.TaskStatus[t]; {
 		case status == state.Pending || status == state.Parked:
-			delete(r.s.NotBefore, t)
-			r.s.EndedAt[t] = r.now.UnixMilli()
 			r.move(t, state.Cancelled, state.CauseCancelled)
 			stopped++
 		case status.Numbered():
 			r.out.Fence = append(r.out.Fence, Attempt{t, r.s.Attempt[t]})
 		}
 	}
-	r.judge = r.judge[:0]
-	return Answer{Done: true, Text: fmt.Sprintf("%d tasks cancelled, %d being stopped", stopped, len(r.out.Fence))}
+	return Answer{Done: true, Text: fmt.Sprintf("cancelled at once: %d, being stopped: %d", stopped, len(r.out.Fence))}
 }
 
 // retry resets every task that ended without success.
@@ -104,74 +93,100 @@ func (r *Run) retry() Answer {
 		r.setOutput(t, state.Output{})
 	}
 	r.reset(tasks, state.CauseRetried)
-	return Answer{Done: true, Reset: len(tasks), Text: fmt.Sprintf("%d tasks reset", len(tasks))}
+	return Answer{Done: true, Text: fmt.Sprintf("reset %d of %d tasks", len(tasks), r.plan.Len())}
 }
 
 // refuseReset says why no task may be reset now.
 func (r *Run) refuseReset() (Answer, bool) {
-	switch {
-	case r.s.Status == state.WorkflowPurged:
-		return refuse("workflow %s was purged", r.s.ID), true
-	case r.Cancelling():
+	if r.Cancelling() {
 		return refuse("workflow %s is being cancelled; wait until it has ended", r.s.ID), true
-	default:
-		return Answer{}, false
 	}
+	return Answer{}, false
 }
 
-// reset makes terminal tasks pending again with a fresh budget and judges them.
-// All of them move before one is judged: a task whose failed parent is reset
-// too must not fail again by that parent.
+// reset makes tasks pending again with a fresh budget and has them judged. All
+// of them move before one is judged: a task whose failed parent is reset too
+// must not fail again by that parent.
 func (r *Run) reset(tasks []int32, cause state.Cause) {
 	r.s.CancelRequested = false
 	r.s.Error = ""
 	for _, t := range tasks {
 		r.s.Failures[t] = 0
 		delete(r.s.GiveBacks, t)
-		delete(r.s.NotBefore, t)
 		delete(r.s.Exits, t)
 		r.clearReason(t)
-		r.s.StartedAt[t], r.s.EndedAt[t] = 0, 0
-		r.move(t, state.Pending, cause)
+		r.reopen(t, cause)
 	}
-	r.judge = append(r.judge[:0], tasks...)
+}
+
+// reopen makes t pending again and has it judged.
+func (r *Run) reopen(t int32, cause state.Cause) {
+	r.move(t, state.Pending, cause)
+	r.judge = append(r.judge, t)
+	r.reopened = append(r.reopened, t)
 }
 
 // rerun runs tasks again whatever their result. The old output of a task stays
-// until the new one replaces it, so that a message that is sent meanwhile to a
-// child outside the selection says the same as before.
+// until it ends again, so that a message that is sent meanwhile to a child
+// outside the selection says the same as before.
 func (r *Run) rerun(ev Rerun) Answer {
 	if refusal, ok := r.refuseReset(); ok {
 		return refusal
 	}
-	selected, refusal, ok := r.selectTasks(ev)
+	tasks, refusal, ok := r.selectRerun(ev)
 	if !ok {
 		return refusal
 	}
-	var tasks []int32
-	for t, in := range selected {
-		switch status := r.s.TaskStatus[t]; {
-		case !in:
-		case status.Numbered():
-			return refuse("task %q is %s; wait until it has ended", r.plan.Name(int32(t)), status)
-		case status.Terminal():
-			tasks = append(tasks, int32(t))
-		}
-	}
-	if len(tasks) == 0 {
-		return refuse("nothing that was selected has ended")
-	}
-	a := Answer{Reset: len(tasks), Kept: r.plan.Len() - len(tasks)}
-	for _, t := range tasks {
-		a.Tasks = append(a.Tasks, r.plan.Name(t))
-	}
 	if ev.DryRun {
-		a.Text = fmt.Sprintf("%d tasks would run again, %d are kept", a.Reset, a.Kept)
+		kept := r.plan.Len() - len(tasks)
+		a := Answer{Reset: len(tasks), Kept: kept, Text: fmt.Sprintf("would run again: %d, kept: %d", len(tasks), kept)}
+		for _, t := range tasks {
+			a.Tasks = append(a.Tasks, r.plan.Name(t))
+		}
 		return a
 	}
 	r.reset(tasks, state.CauseRerun)
-	a.Done, a.Tasks, a.Text = true, nil, fmt.Sprintf("%d tasks run again, %d are kept", a.Reset, a.Kept)
-	return a
+	for _, t := range tasks {
+		r.withdraw(t)
+		r.unblock(t)
+	}
+	kept := r.plan.Len() - len(r.reopened)
+	return Answer{Done: true, Kept: kept, Text: fmt.Sprintf("run again: %d, kept: %d", len(tasks), kept)}
+}
+
+// selectRerun returns the tasks that a rerun resets: those selected that have
+// ended, and those that are parked, which must wait for the new results.
+func (r *Run) selectRerun(ev Rerun) (tasks []int32, refusal Answer, ok bool) {
+	selected, refusal, ok := r.selectTasks(ev)
+	if !ok {
+		return nil, refusal, false
+	}
+	ended := false
+	for t, in := range selected {
+		switch status := r.s.TaskStatus[t]; {
+		case !in || status == state.Pending:
+		case status.Numbered():
+			return nil, refuse("task %q is %s; wait until it has ended", r.plan.Name(int32(t)), status), false
+		default:
+			ended = ended || status.Terminal()
+			tasks = append(tasks, int32(t))
+		}
+	}
+	if !ended {
+		return nil, refuse("nothing that was selected has ended"), false
+	}
+	return tasks, Answer{}, true
+}
+
+// withdraw takes the readiness from parked children of t that t no longer
+// allows to run: no attempt of theirs exists, and the next one must see the new
+// result of t.
+func (r *Run) withdraw(t int32) {
+	for _, c := range r.plan.graph.Children(int(t)) {
+		if r.s.TaskStatus[c] == state.Parked && r.verdict(c) != dag.Run {
+			r.move(c, state.Pending, state.CauseRerun)
+		}
+	}
 }
 
 func (r *Run) selectTasks(ev Rerun) (selected []bool, refusal Answer, ok bool) {
@@ -214,20 +229,23 @@ func (r *Run) mark(ev Mark) Answer {
 		return refuse("task %q is %s already", ev.Task, status)
 	}
 	r.s.CancelRequested = false
-	delete(r.s.NotBefore, t)
 	delete(r.s.Exits, t)
-	r.setOutput(t, ev.Output)
-	r.reason(t, "marked "+ev.To.String()+" by "+ev.By)
-	r.s.EndedAt[t] = r.now.UnixMilli()
+	why := "marked " + ev.To.String()
+	if ev.By != "" {
+		why += " by " + ev.By
+	}
+	r.reason(t, why)
 	r.move(t, ev.To, state.CauseMarked)
-	reset := r.unblock(t)
-	return Answer{Done: true, Reset: reset, Text: fmt.Sprintf("task %q is %s now", ev.Task, ev.To)}
+	if ev.To == state.Completed {
+		r.setOutput(t, ev.Output)
+	}
+	r.unblock(t)
+	return Answer{Done: true, Text: fmt.Sprintf("task %q is %s now", ev.Task, ev.To)}
 }
 
 // unblock makes the upstream_failed tasks behind t pending again whose policy
-// can be met now, and returns how many.
-func (r *Run) unblock(t int32) int {
-	n := 0
+// can be met now.
+func (r *Run) unblock(t int32) {
 	todo := []int32{t}
 	for len(todo) > 0 {
 		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
@@ -235,22 +253,15 @@ func (r *Run) unblock(t int32) int {
 			if r.s.TaskStatus[c] != state.UpstreamFailed || r.verdict(c) == dag.Never {
 				continue
 			}
-			r.s.EndedAt[c] = 0
-			r.move(c, state.Pending, state.CauseUnblocked)
-			r.judge = append(r.judge, c)
+			r.reopen(c, state.CauseUnblocked)
 			todo = append(todo, c)
-			n++
 		}
 	}
-	return n
 }
 
 func (r *Run) purge() Answer {
 	if !r.s.Status.Ended() {
 		return refuse("workflow %s is %s; cancel it first", r.s.ID, r.s.Status)
-	}
-	if r.s.Status == state.WorkflowPurged {
-		return refuse("workflow %s was purged already", r.s.ID)
 	}
 	return Answer{Done: true, Text: "purged"}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/state"
 )
@@ -35,44 +36,46 @@ func (r *Run) complete(ev Completion) {
 		return
 	}
 	r.advance()
-	r.keep(t, ev)
-	switch {
-	case ev.Success:
-		r.clearReason(t)
-		delete(r.s.GiveBacks, t)
-		r.move(t, state.Completed, state.CauseSucceeded)
-	case ev.Reason == msg.Cancelled && r.s.CancelRequested:
-		r.reason(t, ev.Error)
-		r.move(t, state.Cancelled, state.CauseCancelled)
-	case ev.Reason == msg.Cancelled:
-		r.giveBack(t, ev)
-	default:
-		r.fail(t, ev)
-	}
-}
-
-// keep stores what a report says about the attempt.
-func (r *Run) keep(t int32, ev Completion) {
-	r.setOutput(t, ev.Output)
 	if ev.Exit == (state.Exit{}) {
 		delete(r.s.Exits, t)
 	} else {
 		r.s.Exits[t] = ev.Exit
 	}
+	switch {
+	case ev.Success:
+		r.clearReason(t)
+		r.move(t, state.Completed, state.CauseSucceeded)
+	case ev.Reason == msg.Cancelled && r.s.CancelRequested:
+		r.reason(t, ev.Error)
+		r.move(t, state.Cancelled, state.CauseCancelled)
+	case ev.Reason == msg.Cancelled:
+		r.giveBack(t, ev.Error)
+	default:
+		r.fail(t, ev)
+	}
+	if r.s.TaskStatus[t].Terminal() {
+		r.keepResult(t, ev)
+	}
+}
+
+// keepResult stores what the report that ended t says about it.
+func (r *Run) keepResult(t int32, ev Completion) {
+	r.setOutput(t, ev.Output)
 	if !ev.StartedAt.IsZero() {
 		r.s.StartedAt[t] = ev.StartedAt.UnixMilli()
 	}
-	r.s.EndedAt[t] = r.now.UnixMilli()
 	if !ev.EndedAt.IsZero() {
 		r.s.EndedAt[t] = ev.EndedAt.UnixMilli()
 	}
 }
 
+// fail uses up budget. A message that was refused for good would be refused
+// again, so no budget helps; while cancelling nothing is tried again.
 func (r *Run) fail(t int32, ev Completion) {
 	delete(r.s.GiveBacks, t)
 	r.s.Failures[t]++
 	r.reason(t, ev.Error)
-	if r.s.CancelRequested || r.s.Failures[t] > r.plan.tasks[t].retries {
+	if r.s.CancelRequested || ev.Reason == msg.Undeliverable || r.s.Failures[t] > r.plan.tasks[t].retries {
 		r.move(t, state.Failed, state.CauseExhausted)
 		return
 	}
@@ -82,13 +85,13 @@ func (r *Run) fail(t int32, ev Completion) {
 
 // giveBack makes the next attempt without touching the budget. The back-off
 // keeps a task that nobody can hold from going round as fast as it can.
-func (r *Run) giveBack(t int32, ev Completion) {
+func (r *Run) giveBack(t int32, why string) {
 	r.s.GiveBacks[t]++
 	wait := lastGiveBack
 	if n := r.s.GiveBacks[t]; n < 10 {
 		wait = min(firstGiveBack<<(n-1), lastGiveBack)
 	}
-	r.reason(t, ev.Error)
+	r.reason(t, why)
 	r.move(t, state.Parked, state.CauseGivenBack)
 	r.park(t, r.now.Add(wait).UnixMilli())
 }
@@ -99,12 +102,10 @@ func (r *Run) fenced(ev Fenced) {
 	case !r.s.TaskStatus[ev.Task].Numbered() || r.s.Attempt[ev.Task] != ev.Attempt:
 		r.out.Refusal = "the attempt is over already"
 	case r.s.CancelRequested:
-		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
 		r.move(ev.Task, state.Cancelled, state.CauseCancelled)
 	default:
-		// Fenced for a cancel that retry or rerun has overtaken: the attempt
-		// cannot run any more, the task can.
-		r.giveBack(ev.Task, Completion{Error: "ended by a cancel of an earlier time"})
+		// No cancel wants this end, so it is not the end of the task.
+		r.giveBack(ev.Task, "the coordinator ended the attempt")
 	}
 }
 
@@ -117,17 +118,15 @@ func (r *Run) judged(ev Verdict) {
 	switch ev.Outcome {
 	case ConditionTrue:
 		r.activateTask(ev.Task)
-		return
+	case ConditionFalse, ConditionUpstream:
+		r.reason(ev.Task, ev.Reason)
+		r.move(ev.Task, state.Skipped, state.CauseConditionFalse)
 	case ConditionError:
 		r.reason(ev.Task, ev.Reason)
-		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
 		r.move(ev.Task, state.Failed, state.CauseConditionError)
 	default:
-		r.reason(ev.Task, ev.Reason)
-		r.s.EndedAt[ev.Task] = r.now.UnixMilli()
-		r.move(ev.Task, state.Skipped, state.CauseConditionFalse)
+		r.bug = fault.Newf(fault.Internal, "engine knows no outcome %d of a condition", ev.Outcome)
 	}
-	r.setOutput(ev.Task, state.Output{})
 }
 
 func (r *Run) setOutput(t int32, o state.Output) {

@@ -58,8 +58,8 @@ func NewPlan(d *dag.Definition, named NamedParents) (*Plan, error) {
 		}
 		for _, name := range named(i) {
 			parent, ok := g.Index(name)
-			if !ok {
-				return nil, fault.Newf(fault.Invalid, "the condition of task %q names %q, which is no task", t.Name, name)
+			if !ok || !slices.Contains(g.Parents(i), int32(parent)) {
+				return nil, fault.Newf(fault.Invalid, "the condition of task %q names %q, which is not in its depends_on", t.Name, name)
 			}
 			p.tasks[i].named = append(p.tasks[i].named, int32(parent))
 		}

@@ -25,11 +25,13 @@ type Run struct {
 	inline     int
 	texts      int
 
-	// judge holds pending tasks whose parents moved, within one Step.
-	judge []int32
-	now   time.Time
-	out   *Effects
-	bug   error
+	// judge holds pending tasks whose parents moved, reopened the tasks that a
+	// command made pending again, both within one Step.
+	judge    []int32
+	reopened []int32
+	now      time.Time
+	out      *Effects
+	bug      error
 }
 
 // NewRun takes ownership of s, which must belong to the plan's definition.

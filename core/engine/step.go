@@ -11,12 +11,14 @@ import (
 )
 
 // Step applies one event at the time now. An event that does not count (a
-// repeat, a stale report, a refused command) leaves the state as it was and
-// says why in Refusal or Answer. An error is a defect of this package: the run
-// must be thrown away and the state loaded again.
+// repeat, a stale report, a refused command) changes nothing and says why in
+// Refusal or Answer; what the time alone made due, the end of a back-off, is
+// done with every event. An error is a defect of this package: the run must be
+// thrown away and the state loaded again.
 func (r *Run) Step(ev Event, now time.Time) (Effects, error) {
 	var out Effects
 	r.out, r.now, r.bug = &out, now, nil
+	r.reopened = r.reopened[:0]
 	r.apply(ev)
 	r.drainJudge()
 	r.fill()
@@ -67,6 +69,9 @@ func (r *Run) activate() {
 	for t := range int32(r.plan.Len()) {
 		r.judgeTask(t)
 	}
+	// Roots with a condition were candidates from the beginning, so judgeTask
+	// does not ask for them as for something new.
+	r.out.Need = append(r.out.Need[:0], r.candidates.members...)
 	r.out.Changed = true
 }
 
@@ -75,8 +80,8 @@ func (r *Run) dispatched(ev Dispatched) {
 		r.out.Refusal = "the attempt is not waiting to be sent"
 		return
 	}
-	r.s.StartedAt[ev.Task] = r.now.UnixMilli()
 	r.move(ev.Task, state.Running, state.CauseDispatched)
+	r.s.StartedAt[ev.Task] = r.now.UnixMilli()
 	r.advance()
 }
 
@@ -88,8 +93,8 @@ func (r *Run) advance() {
 	}
 }
 
-// move is the only place that changes a status. It hands the children to
-// drainJudge.
+// move is the only place that changes a status. It clears what belongs to the
+// old one and hands the children to drainJudge.
 func (r *Run) move(t int32, to state.TaskStatus, cause state.Cause) {
 	from := r.s.TaskStatus[t]
 	if !r.plan.legal(from, to, cause) {
@@ -98,9 +103,7 @@ func (r *Run) move(t int32, to state.TaskStatus, cause state.Cause) {
 	}
 	r.s.TaskStatus[t] = to
 	r.count(t, from, to)
-	if from == state.Pending {
-		r.candidates.remove(t)
-	}
+	r.clear(t, from, to)
 	r.out.Changed = true
 	r.out.Changes = append(r.out.Changes, Change{t, from, to, cause, r.s.Attempt[t]})
 	if from.Terminal() != to.Terminal() || from.Succeeded() != to.Succeeded() {
@@ -109,6 +112,27 @@ func (r *Run) move(t int32, to state.TaskStatus, cause state.Cause) {
 				r.judge = append(r.judge, c)
 			}
 		}
+	}
+}
+
+// clear drops what holds only in the status that t left, and stamps an end. An
+// output stays until the task ends again: see rerun.
+func (r *Run) clear(t int32, from, to state.TaskStatus) {
+	if from == state.Pending {
+		r.candidates.remove(t)
+	}
+	if to != state.Parked {
+		delete(r.s.NotBefore, t)
+	}
+	if !to.Numbered() {
+		delete(r.s.Frozen, t)
+	}
+	if to.Terminal() {
+		delete(r.s.GiveBacks, t)
+		r.setOutput(t, state.Output{})
+		r.s.EndedAt[t] = r.now.UnixMilli()
+	} else {
+		r.s.StartedAt[t], r.s.EndedAt[t] = 0, 0
 	}
 }
 
@@ -130,7 +154,6 @@ func (r *Run) judgeTask(t int32) {
 	}
 	switch r.verdict(t) {
 	case dag.Never:
-		r.s.EndedAt[t] = r.now.UnixMilli()
 		r.move(t, state.UpstreamFailed, state.CauseUpstream)
 	case dag.Run:
 		switch {
@@ -157,9 +180,7 @@ func (r *Run) activateTask(t int32) {
 
 // park puts t among those that wait for a slot, not before until.
 func (r *Run) park(t int32, until int64) {
-	if until == 0 {
-		delete(r.s.NotBefore, t)
-	} else {
+	if until != 0 {
 		r.s.NotBefore[t] = until
 	}
 	r.parked.add(parkedTask{until, t})
@@ -183,10 +204,8 @@ func (r *Run) fill() {
 
 // number turns parked task t into an intent: from here on its message may exist.
 func (r *Run) number(t int32) {
-	delete(r.s.NotBefore, t)
 	r.s.Attempt[t]++
 	r.s.HighestAttempt = max(r.s.HighestAttempt, r.s.Attempt[t])
-	r.s.EndedAt[t], r.s.StartedAt[t] = 0, 0
 	r.freeze(t)
 	r.move(t, state.Intent, state.CauseNumbered)
 	r.out.Send = append(r.out.Send, Attempt{t, r.s.Attempt[t]})
@@ -196,7 +215,6 @@ func (r *Run) number(t int32) {
 func (r *Run) freeze(t int32) {
 	parents := r.plan.graph.Parents(int(t))
 	if int(r.succeeded[t]) == len(parents) {
-		delete(r.s.Frozen, t)
 		return
 	}
 	at := make([]int32, 0, r.succeeded[t])
@@ -211,36 +229,37 @@ func (r *Run) freeze(t int32) {
 // settle ends the workflow when nothing can still run, and opens it again when
 // a command left something to do.
 func (r *Run) settle() {
-	switch {
-	case r.s.Status == state.WorkflowPurged:
-	case r.counts.Open() > 0:
-		if r.s.Status.Ended() {
-			r.s.Status = state.WorkflowPending
-			r.out.Changed = true
-		}
-	default:
+	if r.counts.Open() == 0 {
 		r.end()
+		return
+	}
+	if r.s.Status.Ended() {
+		r.s.Status = state.WorkflowPending
+		r.out.Changed = true
 	}
 }
 
 func (r *Run) end() {
-	status := state.WorkflowFailed
-	switch {
-	case r.succeededAsAWhole():
-		status = state.WorkflowCompleted
-	case r.s.CancelRequested:
-		status = state.WorkflowCancelled
-	}
-	if r.s.Status == status {
+	status, text := r.result()
+	if r.s.Status == status && r.s.Error == text {
 		return
 	}
-	r.s.Status = status
-	r.s.Error = ""
-	if status == state.WorkflowFailed {
-		r.s.Error = fmt.Sprintf("%d failed, %d upstream_failed, %d cancelled", r.counts.Failed, r.counts.UpstreamFailed, r.counts.Cancelled)
-	}
-	r.out.Settled = true
+	r.out.Settled = r.s.Status != status
 	r.out.Changed = true
+	r.s.Status, r.s.Error = status, text
+}
+
+// result says how a workflow without open tasks ended, and why not well.
+func (r *Run) result() (status state.WorkflowStatus, text string) {
+	c := r.counts
+	switch {
+	case r.succeededAsAWhole():
+		return state.WorkflowCompleted, ""
+	case r.s.CancelRequested || c.Failed+c.UpstreamFailed == 0:
+		return state.WorkflowCancelled, ""
+	default:
+		return state.WorkflowFailed, fmt.Sprintf("%d failed, %d upstream_failed, %d cancelled", c.Failed, c.UpstreamFailed, c.Cancelled)
+	}
 }
 
 func (r *Run) succeededAsAWhole() bool {

@@ -19,7 +19,7 @@ const (
 	CauseRetried        Cause = "retry"           // command retry
 	CauseRerun          Cause = "rerun"           // command rerun
 	CauseMarked         Cause = "mark"            // command mark
-	CauseUnblocked      Cause = "unblocked"       // a parent was marked, the policy can be met again
+	CauseUnblocked      Cause = "unblocked"       // a parent was marked or runs again, the policy can be met again
 )
 
 // Transition is one legal move of a task.
@@ -53,7 +53,7 @@ func Transitions() []Transition {
 	for _, from := range []TaskStatus{Failed, UpstreamFailed, Cancelled} {
 		table = append(table, Transition{from, Pending, CauseRetried})
 	}
-	for _, from := range []TaskStatus{Completed, Failed, UpstreamFailed, Skipped, Cancelled} {
+	for _, from := range []TaskStatus{Parked, Completed, Failed, UpstreamFailed, Skipped, Cancelled} {
 		table = append(table, Transition{from, Pending, CauseRerun})
 	}
 	for _, from := range []TaskStatus{Pending, Parked, Completed, Failed, UpstreamFailed, Skipped, Cancelled} {
