@@ -1,0 +1,269 @@
+package coord
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"jobq/core/dag"
+	"jobq/core/engine"
+	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/port"
+	"jobq/core/state"
+)
+
+// Summary is a workflow as interfaces show it (DESIGN §14). Fields are only
+// ever added.
+type Summary struct {
+	WorkflowID      string       `json:"workflow_id"`
+	Name            string       `json:"name"`
+	Status          string       `json:"status"`
+	CancelRequested bool         `json:"cancel_requested"`
+	Total           int          `json:"total"`
+	Counts          state.Counts `json:"counts"`
+	CreatedAt       Time         `json:"created_at,omitzero"`
+	UpdatedAt       Time         `json:"updated_at,omitzero"`
+	Error           string       `json:"error,omitempty"`
+	Tasks           []TaskView   `json:"tasks,omitempty"`
+	// Next continues the list of tasks, absent at its end.
+	Next string `json:"next,omitempty"`
+}
+
+// TaskView is a task as interfaces show it.
+type TaskView struct {
+	WorkflowID  string        `json:"workflow_id,omitempty"`
+	Name        string        `json:"name"`
+	Status      string        `json:"status"`
+	Queue       string        `json:"queue"`
+	DependsOn   []string      `json:"depends_on,omitempty"`
+	DepPolicy   dag.DepPolicy `json:"dep_policy"`
+	Attempt     uint32        `json:"attempt,omitempty"`
+	Start       uint32        `json:"start,omitempty"`
+	RetriesLeft int           `json:"retries_left"`
+	Reason      string        `json:"reason,omitempty"`
+	ExitCode    *int          `json:"exit_code,omitempty"`
+	Signal      string        `json:"signal,omitempty"`
+	Worker      string        `json:"worker,omitempty"`
+	StartedAt   Time          `json:"started_at,omitzero"`
+	CompletedAt Time          `json:"completed_at,omitzero"`
+	OutputRef   string        `json:"output_ref,omitempty"`
+	Log         string        `json:"log,omitempty"`
+}
+
+// Time is an instant that is written as RFC 3339 UTC with milliseconds.
+type Time struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
+}
+
+func unixTime(ms int64) Time {
+	if ms == 0 {
+		return Time{}
+	}
+	return Time{time.UnixMilli(ms).UTC()}
+}
+
+// TaskFilter selects tasks of Tasks. Zero fields select everything.
+type TaskFilter struct {
+	Status []string
+	Prefix string
+	Queue  string
+	// Names selects exactly these.
+	Names []string
+	// Limit bounds the result, 0 means MaxTasks; After is the name after which it
+	// begins, in the order of the definition.
+	Limit int
+	After string
+	// Live reads the attempt records of running tasks, so that "queued" can be
+	// told from "started".
+	Live bool
+}
+
+// MaxTasks is the largest list of tasks in one answer.
+const MaxTasks = 1000
+
+// Status returns the summary of wf, without tasks, from its state.
+func (c *Coordinator) Status(ctx context.Context, wf string) (Summary, error) {
+	e, err := c.peek(ctx, wf)
+	if err != nil {
+		return Summary{}, err
+	}
+	return summaryOf(e), nil
+}
+
+// Tasks returns the summary of wf with the tasks that f selects.
+func (c *Coordinator) Tasks(ctx context.Context, wf string, f TaskFilter) (Summary, error) {
+	e, err := c.peek(ctx, wf)
+	if err != nil {
+		return Summary{}, err
+	}
+	sum := summaryOf(e)
+	limit := f.Limit
+	if limit <= 0 {
+		limit = MaxTasks
+	}
+	from := int32(0)
+	if f.After != "" {
+		at, ok := e.plan.Task(f.After)
+		if !ok {
+			return Summary{}, fault.Newf(fault.Invalid, "workflow %s has no task %q to go on from", wf, f.After)
+		}
+		from = at + 1
+	}
+	var chosen []int32
+	for t := from; t < int32(e.plan.Len()); t++ {
+		if !f.selects(e, t) {
+			continue
+		}
+		if len(chosen) == limit {
+			sum.Next = e.plan.Name(chosen[len(chosen)-1])
+			break
+		}
+		chosen = append(chosen, t)
+	}
+	sum.Tasks = make([]TaskView, len(chosen))
+	c.sched.Parallel(ctx, len(chosen), c.o.Parallel, func(ctx context.Context, i int) {
+		sum.Tasks[i] = c.taskView(ctx, e, chosen[i], f.Live)
+	})
+	return sum, nil
+}
+
+func (f TaskFilter) selects(e *entry, t int32) bool {
+	d := &e.plan.Definition().Tasks[t]
+	status := e.run.State().TaskStatus[t].String()
+	return (len(f.Status) == 0 || slices.Contains(f.Status, status)) &&
+		strings.HasPrefix(d.Name, f.Prefix) &&
+		(f.Queue == "" || d.Queue == f.Queue) &&
+		(len(f.Names) == 0 || slices.Contains(f.Names, d.Name))
+}
+
+func summaryOf(e *entry) Summary {
+	s := e.run.State()
+	return Summary{
+		WorkflowID: s.ID, Name: e.plan.Definition().Name, Status: s.Status.String(),
+		CancelRequested: s.CancelRequested, Total: e.plan.Len(), Counts: e.run.Counts(),
+		CreatedAt: Time{s.CreatedAt}, UpdatedAt: Time{s.UpdatedAt}, Error: s.Error,
+	}
+}
+
+func (c *Coordinator) taskView(ctx context.Context, e *entry, t int32, live bool) TaskView {
+	s := e.run.State()
+	d := &e.plan.Definition().Tasks[t]
+	v := TaskView{
+		Name: d.Name, Status: s.TaskStatus[t].String(), Queue: d.Queue, DependsOn: d.DependsOn,
+		DepPolicy: d.DepPolicy, Attempt: s.Attempt[t], RetriesLeft: max(d.NumRetries-int(s.Failures[t]), 0),
+		StartedAt: unixTime(s.StartedAt[t]), OutputRef: c.reference(e, t),
+		Reason: engine.Explain(e.run, t, c.sched.Now()).Text,
+	}
+	if s.TaskStatus[t].Terminal() {
+		v.CompletedAt = unixTime(s.EndedAt[t])
+	}
+	if x, ok := s.Exits[t]; ok {
+		v.Signal, v.Worker, v.Start = x.Signal, x.Worker, x.Start
+		if x.Known {
+			v.ExitCode = &x.Code
+		}
+	}
+	if v.Attempt > 0 && v.Start > 0 {
+		v.Log = msg.LogName(s.ID, d.Name, v.Attempt, v.Start)
+	}
+	if live && s.TaskStatus[t].Numbered() {
+		c.addRecord(ctx, e, t, &v)
+	}
+	return v
+}
+
+// addRecord tells queued from started by the attempt record.
+func (c *Coordinator) addRecord(ctx context.Context, e *entry, t int32, v *TaskView) {
+	key := port.RecordKey{Workflow: e.run.State().ID, Task: v.Name, Attempt: v.Attempt}
+	stored, record, err := c.readRecord(ctx, key)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		v.Reason = "queued: waits for a worker of queue " + v.Queue
+		v.StartedAt = Time{}
+	case err != nil:
+		return
+	case record.Ended != nil:
+		v.Reason = "ended, its report is on its way"
+	case record.Free:
+		v.Reason = "given back, waits for a worker of queue " + v.Queue
+	case stored.Stale(record.TTL):
+		v.Reason = "its worker " + record.Holder + " is gone, waits for another one"
+	default:
+		v.Reason = "running on " + record.Holder
+		v.Worker, v.Start = record.Holder, record.Start
+		v.StartedAt = Time{record.StartedAt.UTC()}
+	}
+	if record.Start > 0 {
+		v.Log = msg.LogName(key.Workflow, key.Task, key.Attempt, record.Start)
+	}
+}
+
+// List returns summaries from the index, newest first. Purged workflows are
+// left out unless the filter asks for them.
+func (c *Coordinator) List(ctx context.Context, f port.Filter) ([]Summary, string, error) {
+	if len(f.Status) == 0 {
+		for _, s := range state.WorkflowStatuses() {
+			if s != state.WorkflowPurged {
+				f.Status = append(f.Status, s.String())
+			}
+		}
+	}
+	rows, next, err := c.store.Index.List(ctx, f)
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]Summary, len(rows))
+	for i, r := range rows {
+		n := r.Counts
+		out[i] = Summary{
+			WorkflowID: r.Workflow, Name: r.Name, Status: r.Status, CancelRequested: r.Cancel.Requested, Total: n.Total,
+			Counts: state.Counts{
+				Pending: n.Pending, Ready: n.Ready, Running: n.Running, Completed: n.Completed, Failed: n.Failed,
+				UpstreamFailed: n.UpstreamFailed, Skipped: n.Skipped, Cancelled: n.Cancelled,
+			},
+			CreatedAt: Time{r.CreatedAt}, UpdatedAt: Time{r.UpdatedAt}, Error: r.Error,
+		}
+	}
+	return out, next, nil
+}
+
+// Definition returns the definition of wf and the namespace of its queues.
+func (c *Coordinator) Definition(ctx context.Context, wf string) (*dag.Definition, string, error) {
+	e, err := c.peek(ctx, wf)
+	if err != nil {
+		return nil, "", err
+	}
+	return e.plan.Definition(), e.run.State().Namespace, nil
+}
+
+// Events returns the moves of wf that the event log holds, oldest first. Moves
+// that a crash kept from being written are missing.
+func (c *Coordinator) Events(ctx context.Context, wf string) ([]Move, error) {
+	var all []byte
+	for {
+		const chunk = 1 << 20
+		part, err := c.store.Events.Read(ctx, eventLog(wf), int64(len(all)), chunk)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+		if len(part) < chunk {
+			break
+		}
+	}
+	var out []Move
+	for line := range bytes.Lines(all) {
+		var m Move
+		if err := json.Unmarshal(line, &m); err == nil {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
