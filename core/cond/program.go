@@ -1,0 +1,149 @@
+package cond
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/expr-lang/expr/vm"
+)
+
+// Program is an expression that was checked against the parents of one task and
+// is ready to be evaluated.
+type Program struct {
+	*binding
+	expression *Expression
+	code       *vm.Program
+	// needed are the distinct sources of the references in source order.
+	needed []*source
+	// readers are the references of each needed source.
+	readers [][]*reference
+	// names are the parents to be read, in the order of parents; positions are
+	// their indices among all parents.
+	names     []string
+	positions []int
+}
+
+// Compile reads source and checks it against the names of the task's parents. It
+// returns either a program or at least one fault. A program costs several times
+// what Parse and Check cost: to validate a definition, those are enough.
+func Compile(source string, parents []string) (*Program, []Fault) {
+	return compile(source, parents, false)
+}
+
+// CompileTolerant is Compile for trying a condition by hand on whatever outputs
+// there are: a pattern that matches no parent stands for no inputs (all and
+// almost_all are true, any is false, count is 0) instead of being refused.
+func CompileTolerant(source string, parents []string) (*Program, []Fault) {
+	return compile(source, parents, true)
+}
+
+func compile(source string, parents []string, tolerant bool) (*Program, []Fault) {
+	expression, faults := Parse(source)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	bound, faults := expression.bind(parents, tolerant)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	p := &Program{binding: bound, expression: expression}
+	p.gather()
+	code, err := p.emit()
+	if err != nil {
+		return nil, []Fault{{position(source, 0), "internal: " + err.Error(), "please report this condition"}}
+	}
+	p.code = code
+	return p, nil
+}
+
+// gather lists the parents that must be read and who reads them.
+func (p *Program) gather() {
+	for _, r := range p.expression.references {
+		s := p.resolved[r.slot]
+		at := slices.Index(p.needed, s)
+		if at < 0 {
+			at = len(p.needed)
+			p.needed = append(p.needed, s)
+			p.readers = append(p.readers, nil)
+			p.positions = append(p.positions, s.members...)
+		}
+		p.readers[at] = append(p.readers[at], r)
+	}
+	slices.Sort(p.positions)
+	p.positions = slices.Compact(p.positions)
+	for _, position := range p.positions {
+		p.names = append(p.names, p.parents[position])
+	}
+}
+
+// References returns the names of the parents that the condition needs, every
+// match of a pattern included: each of them must have ended before Evaluate. They
+// are in the order of the parents, each once.
+func (p *Program) References() []string { return slices.Clone(p.names) }
+
+// Input is what is known of one parent.
+type Input struct {
+	// Output is the JSON output; nil is none, which reads as None.
+	Output json.RawMessage
+	// Completed says that the parent completed: it was not skipped and did not
+	// fail. It changes no value, only what Result says about an error.
+	Completed bool
+}
+
+// Outcome is the answer of a condition.
+type Outcome uint8
+
+const (
+	// Error is a condition that has no answer; Result.Err says why.
+	Error Outcome = iota
+	// False is a condition that does not hold.
+	False
+	// True is a condition that holds.
+	True
+)
+
+// String returns "error", "false" or "true".
+func (o Outcome) String() string {
+	switch o {
+	case True:
+		return "true"
+	case False:
+		return "false"
+	}
+	return "error"
+}
+
+// Result is the answer of a condition with its explanation. Its texts are bounded:
+// a few KiB for any condition and any outputs.
+type Result struct {
+	Outcome Outcome
+	// Reason is one sentence: the part of the condition that decided, and the
+	// values that it had.
+	Reason string
+	// Trace holds the values of the references that were read, those first that
+	// decided an aggregate: at most 32 entries and 1 KiB.
+	Trace []TraceEntry
+	// Omitted counts the values that Trace has no room for.
+	Omitted int
+	// Err is set for the outcome Error only.
+	Err *Fault
+	// Blames are the parents that the error hangs on, in the order of the parents.
+	// It is empty where no output could have prevented the error.
+	Blames []string
+	// Incomplete are those of Blames that did not complete. Where there is one, the
+	// error says nothing about the outputs of the others.
+	Incomplete []string
+}
+
+// TraceEntry is one value that a condition read.
+type TraceEntry struct {
+	// Reference is the reference as in the source; one with a pattern names the
+	// matched parent instead.
+	Reference string
+	// Parent is the name of the parent.
+	Parent string
+	// Value is the value as JSON, cut with an ellipsis where it is long. It is
+	// empty where the reference has no value; Problem then says why.
+	Value   string
+	Problem string
+}
