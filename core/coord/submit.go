@@ -51,6 +51,9 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 		return Submitted{}, fault.Wrap(fault.Internal, err, "the submission cannot be encoded")
 	}
 	m := msg.Command{ID: kindSubmit + "-" + p.hash[:16], Workflow: s.ID, Kind: kindSubmit, By: s.By, Args: args}
+	if err := c.store.Queues.Ensure(ctx, s.Namespace+c.o.Inbox); err != nil {
+		return Submitted{}, err
+	}
 	if err := c.claim(ctx, m); err != nil {
 		return Submitted{}, err
 	}
