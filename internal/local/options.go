@@ -1,0 +1,45 @@
+package local
+
+import (
+	"log/slog"
+
+	"jobq/core/coord"
+	"jobq/core/dag"
+)
+
+// Options say what Execute runs and how.
+type Options struct {
+	// Home is the directory of the embedded store, Prefix the name space in it.
+	Home   string
+	Prefix string
+	// WorkflowID names the run. With Definition it is submitted, without it the
+	// run of that name goes on where it stopped.
+	WorkflowID string
+	Definition *dag.Definition
+	// Retry resets failed tasks before going on.
+	Retry bool
+	// Workers is the number of tasks at a time; 0 means one a CPU.
+	Workers int
+	// Dir is what a relative cwd of a task is relative to. A resumed run keeps
+	// the one that it was started with.
+	Dir string
+	// Executable is the jobq program, for the guardian and the tasks' PATH.
+	Executable string
+	Version    string
+	By         string
+
+	// OnChange is told of every saved change of the workflow, in order.
+	OnChange func(coord.Notice)
+	// OnOutput is told of every line that a task writes, from many goroutines.
+	OnOutput func(Line)
+	Logger   *slog.Logger
+}
+
+// Line is one line that a task wrote.
+type Line struct {
+	Task    string
+	Attempt uint32
+	// Stream is "stdout" or "stderr".
+	Stream string
+	Text   string
+}
