@@ -1,0 +1,53 @@
+# jobq. `make` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export GOTOOLCHAIN := local
+
+BIN := bin/jobq
+GOFILES := $(shell git ls-files '*.go' 2>/dev/null)
+FUZZTIME ?= 60s
+
+.PHONY: help build install demo test setup check unit race e2e bench fuzz fuzz-smoke gen clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the program into bin/
+	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/jobq
+
+install: ## put jobq on the PATH (go env GOBIN, else GOPATH/bin)
+	CGO_ENABLED=0 go install -trimpath ./cmd/jobq
+	@echo "installed to $$(go env GOBIN GOPATH | awk 'NF{print; exit}')"
+
+demo: build ## build, then run a diamond whose tasks pass data to each other
+	@JOBQ_HOME=$$(mktemp -d) && export JOBQ_HOME && trap 'rm -rf "$$JOBQ_HOME"' EXIT && $(BIN) run examples/diamond.yaml
+
+test: setup check race e2e ## pass every test: install what they need, then run them
+
+setup: ## install what the tests need and is not there
+	@scripts/setup
+
+check: ## formatting, vet, generated files
+	@unformatted=$$(gofmt -l $(GOFILES)); if [ -n "$$unformatted" ]; then echo "gofmt wants: $$unformatted"; exit 1; fi
+	go vet ./...
+
+unit: ## every test but the end-to-end ones, without the race detector
+	@scripts/timed "unit tests" go test -shuffle=on $$(go list ./... | grep -v internal/e2e)
+
+race: ## every test but the end-to-end ones, with the race detector
+	@scripts/timed "unit tests with the race detector" env CGO_ENABLED=1 go test -race -shuffle=on $$(go list ./... | grep -v internal/e2e)
+
+e2e: build ## the built program: real commands, kill -9, resume
+	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 10m ./internal/e2e/...
+
+bench: ## every benchmark, once each; docs/performance.md says how figures were taken
+	go test -run '^$$' -bench . -benchtime 1s ./...
+
+fuzz: ## every fuzz target for FUZZTIME (60s) each
+	@scripts/fuzz $(FUZZTIME)
+
+gen: ## rewrite generated files (docs/states.md, docs/config.md, the schema)
+	go test ./core/engine ./core/spec ./internal/config -run 'Current|Golden|Schema' -update
+
+clean: ## remove what was built
+	rm -rf bin dist
