@@ -108,6 +108,9 @@ type AttemptRecord struct {
 	Crashes uint32 `json:"crashes,omitempty"`
 	// Holder names the worker and slot for people.
 	Holder string `json:"holder,omitempty"`
+	// RunID is new for every start. The processes of the start carry it in
+	// their environment, and a holder knows its own record by it.
+	RunID string `json:"run_id,omitempty"`
 	// StartedAt is when the present start began, by the worker's clock.
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Ended is set once and for all when the attempt is over.

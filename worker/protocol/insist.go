@@ -1,0 +1,82 @@
+package protocol
+
+import (
+	"context"
+	"time"
+
+	"jobq/core/fault"
+)
+
+const (
+	// callBound is how long one call of the store may take.
+	callBound = 30 * time.Second
+	// firstPause and longestPause bound the pause between two tries.
+	firstPause   = 500 * time.Millisecond
+	longestPause = time.Minute
+)
+
+// call returns a context for one call of the store. The end of ctx does not
+// end the call: what a stopping worker has to write must still be written.
+func (h *Handler) call(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
+	return h.Scheduler.WithTimeout(context.WithoutCancel(ctx), callBound, operation)
+}
+
+// retry calls f until it succeeds or is refused for good, with growing pauses,
+// at most tries times and not beyond the end of ctx.
+func (h *Handler) retry(ctx context.Context, tries int, f func(context.Context) error) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		err := h.once(ctx, f)
+		if err == nil || !uncertain(err) || n >= tries {
+			return err
+		}
+		if h.Scheduler.Sleep(ctx, h.jitter(max(pause, fault.RetryAfter(err)))) != nil {
+			return err
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// insist is retry for what a stopping worker still has to write: it goes on for
+// Patience after the end of ctx, and without end before it where tries is 0.
+func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context) error) error {
+	live := context.WithoutCancel(ctx)
+	pause := firstPause
+	var giveUp time.Time
+	for n := 1; ; n++ {
+		err := h.once(live, f)
+		if err == nil || !uncertain(err) || n == tries {
+			return err
+		}
+		wait := h.jitter(max(pause, fault.RetryAfter(err)))
+		pause = min(2*pause, longestPause)
+		if ctx.Err() == nil && h.Scheduler.Sleep(ctx, wait) == nil {
+			continue
+		}
+		now := h.Scheduler.Now()
+		if giveUp.IsZero() {
+			giveUp = now.Add(h.Patience)
+		}
+		if !now.Before(giveUp) || h.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
+			return err
+		}
+	}
+}
+
+func (h *Handler) once(ctx context.Context, f func(context.Context) error) error {
+	call, cancel := h.Scheduler.WithTimeout(ctx, callBound, "a call of the store")
+	defer cancel()
+	return f(call)
+}
+
+// jitter spreads d over 25 % to both sides.
+func (h *Handler) jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + h.Jitter()/2))
+}
+
+// uncertain reports whether the call that gave err may have worked, or may
+// work when it is made again.
+func uncertain(err error) bool {
+	code := fault.CodeOf(err)
+	return code.Transient() || code == fault.Canceled
+}

@@ -1,0 +1,117 @@
+package protocol
+
+import (
+	"context"
+	"time"
+
+	"jobq/core/fault"
+)
+
+// keepAlive extends the message and beats the record until ctx ends, also
+// during the grace of a stopped command. It stops the command when the record
+// is lost, and kills it before anybody else may believe it dead: at half the ttl
+// without a beat it asks, at 0.7 it kills; the guardian would at 0.8.
+func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, kill chan<- struct{}) {
+	killed := false
+	end := func() {
+		stop(ErrLockLost)
+		if !killed {
+			close(kill)
+			killed = true
+		}
+	}
+	for wait := a.h.tick(); a.h.Scheduler.Sleep(ctx, wait) == nil; {
+		wait = a.h.tick()
+		a.extend(ctx)
+		switch err := a.beat(ctx); {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return
+		case fault.Is(err, fault.LeaseLost):
+			a.log.ErrorContext(ctx, "attempt was taken over while its command ran; killing it", "error", err)
+			end()
+			return
+		default:
+			a.log.WarnContext(ctx, "beat failed", "error", err)
+			wait = min(wait, a.h.ttl/30)
+		}
+		switch silence := a.silence(); {
+		case silence >= a.h.ttl/10*7:
+			end()
+		case silence >= a.h.ttl/2:
+			stop(ErrLockLost)
+		}
+	}
+}
+
+// silence is the time since the last beat, 0 where nothing lapses by time.
+func (a *attempt) silence() time.Duration {
+	if a.h.HeldByLife {
+		return 0
+	}
+	return time.Duration(int64(a.h.Runner.Moment()) - a.sent.Load())
+}
+
+// tick is the pause between two beats. The lock of the message outlasts two that
+// fail, and an outage must last a third of the ttl to cost a command its life.
+func (h *Handler) tick() time.Duration { return min(h.Lock/3, h.ttl/6) }
+
+// beat writes the record once.
+func (a *attempt) beat(ctx context.Context) error {
+	call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, a.h.ttl/20), "a beat")
+	defer cancel()
+	sent := a.h.Runner.Moment()
+	if err := a.change(call, a.rec); err != nil {
+		return err
+	}
+	a.sent.Store(int64(sent))
+	a.h.Runner.Beat(a.rec.RunID, sent)
+	return nil
+}
+
+// extend keeps the message hidden. A lost message is no reason to stop: whoever
+// has it now meets our record.
+func (a *attempt) extend(ctx context.Context) {
+	if a.messageLost {
+		return
+	}
+	call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, a.h.Lock/6), "extending a message")
+	defer cancel()
+	err := a.queue.Extend(call, &a.d, a.h.lockFor(a.queue.Props().MaxLock))
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case fault.Is(err, fault.LeaseLost):
+		a.messageLost = true
+		a.log.InfoContext(ctx, "the message was delivered again; the record still holds the attempt")
+	default:
+		a.log.WarnContext(ctx, "message could not be extended", "error", err)
+	}
+}
+
+func (h *Handler) lockFor(limit time.Duration) time.Duration {
+	if limit > 0 {
+		return min(h.Lock, limit)
+	}
+	return h.Lock
+}
+
+// watchCancel looks for a cancel request until it finds one or ctx ends.
+func (a *attempt) watchCancel(ctx context.Context, stop context.CancelCauseFunc) {
+	longest := max(10*a.h.CancelPoll, 5*time.Minute)
+	for pause := a.h.CancelPoll; a.h.Scheduler.Sleep(ctx, a.h.jitter(pause)) == nil; {
+		call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, max(pause, time.Second)), "looking for a cancel request")
+		row, err := a.h.Store.Index.Get(call, a.key.Workflow)
+		cancel()
+		switch {
+		case err == nil && a.cancelledBy(row.Cancel):
+			a.log.InfoContext(ctx, "the workflow was cancelled; stopping the command")
+			stop(ErrCancelled)
+			return
+		case err == nil, fault.Is(err, fault.NotFound):
+			pause = a.h.CancelPoll
+		default:
+			pause = min(2*pause, longest)
+		}
+	}
+}
