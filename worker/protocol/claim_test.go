@@ -132,7 +132,7 @@ func TestAnAttemptIsLostAtTheCrashLimit(t *testing.T) {
 			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
 				r.conf.CrashLimit = 3
 				r.putRecord("dead", tc.before)
-				time.Sleep(2 * time.Second)
+				r.wait(2 * time.Second)
 				r.push()
 				r.expect("delivery", r.handle(t.Context()), protocol.Done)
 				r.model.runs(t, tc.runs)

@@ -321,3 +321,6 @@ func (r *rig) withRecords(f *flaky) *flaky {
 	r.port.Finisher = nil
 	return f
 }
+
+// wait lets virtual time pass.
+func (r *rig) wait(d time.Duration) { time.Sleep(d) }

@@ -1,0 +1,197 @@
+package logs_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobq/worker/logs"
+)
+
+// store is an Appender that can be away.
+type store struct {
+	mu    sync.Mutex
+	data  bytes.Buffer
+	calls int
+	away  bool
+}
+
+func (s *store) Append(_ context.Context, _ string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if s.away {
+		return errors.New("no answer")
+	}
+	s.data.Write(data)
+	return nil
+}
+
+func (s *store) set(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+func (s *store) called() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
+func (s *store) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.String()
+}
+
+func TestOutputIsStoredByteForByte(t *testing.T) {
+	t.Parallel()
+	var s store
+	stream := logs.New(t.Context(), &s, "log", func(string, []byte) {})
+	w := stream.Writer("stdout")
+	want := make([]byte, 1<<20)
+	rand.Read(want)
+	for part := range slices.Chunk(want, 30_001) {
+		if n, err := w.Write(part); n != len(part) || err != nil {
+			t.Fatalf("Write = %d, %v", n, err)
+		}
+	}
+	if err := stream.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s.text() != string(want) {
+		t.Errorf("stored %d bytes that differ from the %d written", len(s.text()), len(want))
+	}
+}
+
+func TestASilentCommandCostsNoCall(t *testing.T) {
+	t.Parallel()
+	var s store
+	stream := logs.New(t.Context(), &s, "log", nil)
+	stream.Writer("stdout")
+	if err := stream.Close(); err != nil || s.calls != 0 {
+		t.Errorf("Close = %v after %d calls, want none", err, s.calls)
+	}
+}
+
+func TestOutputIsSeenWithinAboutASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s store
+		stream := logs.New(t.Context(), &s, "log", nil)
+		w := stream.Writer("stdout")
+		for _, text := range []string{"one\n", "two\n"} {
+			fmt.Fprint(w, text)
+			time.Sleep(1100 * time.Millisecond)
+			synctest.Wait()
+			if !strings.HasSuffix(s.text(), text) {
+				t.Errorf("a second after %q the store holds %q", text, s.text())
+			}
+			time.Sleep(time.Minute)
+		}
+		if n := s.called(); n != 2 {
+			t.Errorf("%d calls for two texts, want 2", n)
+		}
+		if err := stream.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestLinesComeWholeAndBySource(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 64<<10)
+	for name, tc := range map[string]struct {
+		writes []string
+		want   []string
+	}{
+		"one write":            {[]string{"a\nb\n"}, []string{"a", "b"}},
+		"a line in parts":      {[]string{"a", "b", "c\nd"}, []string{"abc", "d"}},
+		"empty lines":          {[]string{"\n\na\n"}, []string{"", "", "a"}},
+		"no end at the end":    {[]string{"a\nb"}, []string{"a", "b"}},
+		"an end of its own":    {[]string{"a", "\n"}, []string{"a"}},
+		"a line without bound": {[]string{long, "yz\n"}, []string{long, "yz"}},
+		"carriage returns":     {[]string{"a\r\n"}, []string{"a\r"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			stream := logs.New(t.Context(), &store{}, "log", func(source string, line []byte) {
+				if source != "stderr" {
+					t.Errorf("source %q, want stderr", source)
+				}
+				got = append(got, string(line))
+			})
+			w := stream.Writer("stderr")
+			for _, text := range tc.writes {
+				fmt.Fprint(w, text)
+			}
+			if err := stream.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("lines of %.40q = %.40q, want %.40q", tc.writes, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAStoreThatIsAwayStopsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := store{away: true}
+		stream := logs.New(t.Context(), &s, "log", nil)
+		w := stream.Writer("stdout")
+		line := strings.Repeat("y", 1023) + "\n"
+		for range 5 << 10 { // 5 MiB, 1 MiB above the bound
+			fmt.Fprint(w, line)
+		}
+		if n := s.called(); n > 2 {
+			t.Errorf("%d calls while the store is away, want one for each second", n)
+		}
+		time.Sleep(3 * time.Second)
+		s.set(false)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		head, rest, _ := strings.Cut(s.text(), "\n")
+		if want := fmt.Sprintf("[jobq: %d bytes of output were lost here]", 1<<20); head != want || len(rest) != 4<<20 {
+			t.Errorf("stored %q and %d bytes, want %q and %d", head, len(rest), want, 4<<20)
+		}
+		s.set(true)
+		fmt.Fprint(w, "end")
+		if err := stream.Close(); err == nil {
+			t.Error("Close = nil, want the error of the store")
+		}
+	})
+}
+
+func TestTwoSourcesAtOnce(t *testing.T) {
+	t.Parallel()
+	var s store
+	stream := logs.New(t.Context(), &s, "log", nil)
+	var wg sync.WaitGroup
+	for _, source := range []string{"stdout", "stderr"} {
+		w := stream.Writer(source)
+		wg.Go(func() {
+			for range 10_000 {
+				fmt.Fprintf(w, "a line of %s\n", source)
+			}
+		})
+	}
+	wg.Wait()
+	if err := stream.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(s.text(), "a line of std"); got != 20_000 || len(s.text()) != 20_000*17 {
+		t.Errorf("stored %d lines in %d bytes, want 20000 whole ones", got, len(s.text()))
+	}
+}
