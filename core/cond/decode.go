@@ -22,13 +22,17 @@ var (
 	errTooLarge = fmt.Errorf("holds an integer of more than %d digits", maximumDigits)
 )
 
-// decode reads one JSON value. encoding/json would do but for three things that
-// a condition needs: integers apart from floats and exact, halves of surrogate
-// pairs kept apart, and ten thousand small outputs in a few milliseconds. What
-// is accepted is what encoding/json accepts, except for text that is not UTF-8.
-func decode(data []byte) (any, error) {
+// decode reads one JSON value. Where it is an object and wanted is not nil, only
+// the wanted fields are kept; the rest is checked all the same.
+//
+// encoding/json would do but for three things that a condition needs: integers
+// apart from floats and exact, halves of surrogate pairs kept apart, and ten
+// thousand small outputs in a few milliseconds. What is accepted is what
+// encoding/json accepts, except for text that is not UTF-8 and integers without
+// end.
+func decode(data []byte, wanted []string) (any, error) {
 	d := decoder{data: data}
-	value, err := d.value(0)
+	value, err := d.value(0, true, wanted)
 	if err == nil {
 		if d.space(); d.position < len(data) {
 			err = errNotJSON
@@ -74,18 +78,23 @@ func (d *decoder) space() {
 	}
 }
 
-// value reads the next value at a level of nesting.
-func (d *decoder) value(level int) (any, error) {
+// value reads the next value at a level of nesting. Without keep it only checks
+// and returns nothing of use.
+func (d *decoder) value(level int, keep bool, wanted []string) (any, error) {
 	d.space()
 	switch c := d.peek(); {
 	case c == '{':
-		return d.object(level + 1)
+		return d.object(level+1, keep, wanted)
 	case c == '[':
-		return d.list(level + 1)
+		return d.list(level+1, keep)
 	case c == '"':
-		return d.text()
+		value, err := d.text()
+		if err != nil || !keep {
+			return nil, err
+		}
+		return string(value), nil
 	case c == '-' || c >= '0' && c <= '9':
-		return d.number()
+		return d.number(keep)
 	case c == 't':
 		return true, d.word("true")
 	case c == 'f':
@@ -105,7 +114,7 @@ func (d *decoder) word(word string) error {
 	return nil
 }
 
-func (d *decoder) object(level int) (any, error) {
+func (d *decoder) object(level int, keep bool, wanted []string) (any, error) {
 	if level > maximumLevels {
 		return nil, errTooDeep
 	}
@@ -125,9 +134,14 @@ func (d *decoder) object(level int) (any, error) {
 		if d.space(); !d.take(':') {
 			return nil, errNotJSON
 		}
-		// Of equal keys the last one counts, as in Python and encoding/json.
-		if members[key], err = d.value(level); err != nil {
+		keepField := keep && (wanted == nil || isWanted(wanted, key))
+		value, err := d.value(level, keepField, nil)
+		if err != nil {
 			return nil, err
+		}
+		if keepField {
+			// Of equal keys the last one counts, as in Python and encoding/json.
+			members[string(key)] = value
 		}
 		if d.space(); d.take('}') {
 			return members, nil
@@ -138,7 +152,17 @@ func (d *decoder) object(level int) (any, error) {
 	}
 }
 
-func (d *decoder) list(level int) (any, error) {
+// isWanted compares without making a string of the key.
+func isWanted(wanted []string, key []byte) bool {
+	for _, name := range wanted {
+		if name == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decoder) list(level int, keep bool) (any, error) {
 	if level > maximumLevels {
 		return nil, errTooDeep
 	}
@@ -148,11 +172,13 @@ func (d *decoder) list(level int) (any, error) {
 		return items, nil
 	}
 	for {
-		item, err := d.value(level)
+		item, err := d.value(level, keep, nil)
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item)
+		if keep {
+			items = append(items, item)
+		}
 		if d.space(); d.take(']') {
 			return items, nil
 		}
@@ -163,7 +189,7 @@ func (d *decoder) list(level int) (any, error) {
 }
 
 // number reads an integer, or with a fraction or exponent a float.
-func (d *decoder) number() (any, error) {
+func (d *decoder) number(keep bool) (any, error) {
 	start := d.position
 	d.take('-')
 	first := d.position
@@ -187,6 +213,12 @@ func (d *decoder) number() (any, error) {
 			return nil, errNotJSON
 		}
 	}
+	if integer && digits > maximumDigits {
+		return nil, errTooLarge
+	}
+	if !keep {
+		return nil, nil
+	}
 	spelling := string(d.data[start:d.position])
 	if !integer {
 		// The form was checked, so an error is the range: the value is infinite.
@@ -195,9 +227,6 @@ func (d *decoder) number() (any, error) {
 	}
 	if value, err := strconv.ParseInt(spelling, 10, 64); err == nil {
 		return value, nil
-	}
-	if digits > maximumDigits {
-		return nil, errTooLarge
 	}
 	value, _ := new(big.Int).SetString(spelling, 10)
 	return value, nil
@@ -212,62 +241,64 @@ func (d *decoder) digits() bool {
 	return d.position > start
 }
 
-// text reads a string that starts at the quotation mark.
-func (d *decoder) text() (string, error) {
+// text reads a string that starts at the quotation mark. The bytes are part of
+// the data where nothing is escaped.
+func (d *decoder) text() ([]byte, error) {
 	d.position++
 	start := d.position
 	for d.position < len(d.data) {
 		switch c := d.data[d.position]; {
 		case c == '"':
 			d.position++
-			return validText(d.data[start : d.position-1])
+			return d.valid(start, d.position-1)
 		case c == '\\':
 			return d.escapedText(start)
 		case c < ' ':
-			return "", errNotJSON
+			return nil, errNotJSON
 		default:
 			d.position++
 		}
 	}
-	return "", errNotJSON
+	return nil, errNotJSON
 }
 
-func validText(data []byte) (string, error) {
-	if !utf8.Valid(data) {
-		return "", errNotUTF8
+// valid returns a part of the data that must be UTF-8. It can't be written to.
+func (d *decoder) valid(start, end int) ([]byte, error) {
+	part := d.data[start:end:end]
+	if !utf8.Valid(part) {
+		return nil, errNotUTF8
 	}
-	return string(data), nil
+	return part, nil
 }
 
 // escapedText goes on with a text of which the part from start to position is
 // plain.
-func (d *decoder) escapedText(start int) (string, error) {
-	if !utf8.Valid(d.data[start:d.position]) {
-		return "", errNotUTF8
+func (d *decoder) escapedText(start int) ([]byte, error) {
+	value, err := d.valid(start, d.position)
+	if err != nil {
+		return nil, err
 	}
-	value := append([]byte(nil), d.data[start:d.position]...)
 	for d.position < len(d.data) {
 		switch c := d.data[d.position]; {
 		case c == '"':
 			d.position++
-			return string(value), nil
+			return value, nil
 		case c == '\\':
-			var err error
 			if value, err = d.escape(value); err != nil {
-				return "", err
+				return nil, err
 			}
 		case c < ' ':
-			return "", errNotJSON
+			return nil, errNotJSON
 		default:
 			character, width := utf8.DecodeRune(d.data[d.position:])
 			if character == utf8.RuneError && width == 1 {
-				return "", errNotUTF8
+				return nil, errNotUTF8
 			}
 			value = append(value, d.data[d.position:d.position+width]...)
 			d.position += width
 		}
 	}
-	return "", errNotJSON
+	return nil, errNotJSON
 }
 
 // jsonEscapes are the escapes of one character.

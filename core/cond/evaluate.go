@@ -106,18 +106,22 @@ func (e *evaluation) read() {
 		e.values[r.slot] = make([]any, 0, len(e.resolved[r.slot].members))
 	}
 	next := make([]int, len(e.needed))
+	readers := make([]need, 0, len(e.needed))
 	for i, position := range e.positions {
-		out := e.decode(e.names[i])
-		for n, s := range e.needed {
-			if next[n] == len(s.members) || s.members[next[n]] != position {
-				continue
+		readers = readers[:0]
+		for j, n := range e.needed {
+			if next[j] < len(n.members) && n.members[next[j]] == position {
+				next[j]++
+				readers = append(readers, n)
 			}
-			next[n]++
-			for _, r := range e.readers[n] {
+		}
+		out := e.output(e.names[i], fields(readers))
+		for _, n := range readers {
+			for _, r := range n.references {
 				value, problem := out.follow(r)
 				if problem != nil {
-					problem.onMatch = s.pattern
-					if !s.pattern {
+					problem.onMatch = n.pattern
+					if !n.pattern {
 						problem.parents = []int{position}
 					}
 					value = problem
@@ -126,6 +130,21 @@ func (e *evaluation) read() {
 			}
 		}
 	}
+}
+
+// fields returns what the readers of one output want of it.
+func fields(readers []need) []string {
+	if len(readers) == 1 {
+		return readers[0].fields
+	}
+	wanted := []string{}
+	for _, n := range readers {
+		if n.fields == nil {
+			return nil
+		}
+		wanted = append(wanted, n.fields...)
+	}
+	return wanted
 }
 
 // put keeps the result of a node.

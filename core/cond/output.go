@@ -7,22 +7,20 @@ import (
 	"strconv"
 )
 
-// output is the decoded output of one parent.
+// output is the output of one parent, decoded as far as it is needed.
 type output struct {
-	parent    string
-	value     any
-	none      bool
-	completed bool
-	err       error
+	Input
+	parent string
+	value  any
+	err    error
 }
 
-// decode reads the output of a parent. One that can't be read is a failure of
+// output reads the output of a parent. One that can't be read is a failure of
 // every reference to it.
-func (e *evaluation) decode(parent string) output {
-	in := e.inputs[parent]
-	out := output{parent: parent, completed: in.Completed, none: len(in.Output) == 0}
-	if !out.none {
-		out.value, out.err = decode(in.Output)
+func (e *evaluation) output(parent string, fields []string) output {
+	out := output{Input: e.inputs[parent], parent: parent}
+	if len(out.Output) > 0 {
+		out.value, out.err = decode(out.Output, fields)
 	}
 	return out
 }
@@ -34,24 +32,37 @@ func (o output) follow(r *reference) (any, *failure) {
 			return fmt.Sprintf("the output of %s %s", quote(o.parent), o.err), "let the task write one JSON value"
 		})
 	}
-	if o.none && len(r.path) > 0 {
+	if len(o.Output) == 0 && len(r.path) > 0 {
 		return nil, o.failure(r, func() (string, string) {
-			if !o.completed {
+			if !o.Completed {
 				return quote(o.parent) + " did not complete and has no output", ""
 			}
 			return quote(o.parent) + " has no output", "let the task write one, or compare the parent itself with None"
 		})
 	}
-	value := o.value
-	for depth, s := range r.path {
+	value, depth := walk(o.value, r.path)
+	if depth < len(r.path) {
+		return nil, o.failure(r, func() (string, string) {
+			// The fields that were not wanted are there for the message.
+			whole, _ := decode(o.Output, nil)
+			owner, depth := walk(whole, r.path)
+			return o.describe(r, depth, owner)
+		})
+	}
+	return value, nil
+}
+
+// walk goes along a path as far as it can, and returns where it came to and the
+// number of steps it took.
+func walk(value any, path []step) (any, int) {
+	for depth, s := range path {
 		next, ok := access(value, s)
 		if !ok {
-			owner := value
-			return nil, o.failure(r, func() (string, string) { return o.describe(r, depth, owner) })
+			return value, depth
 		}
 		value = next
 	}
-	return value, nil
+	return value, len(path)
 }
 
 func (o output) failure(r *reference, explain func() (string, string)) *failure {

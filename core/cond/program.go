@@ -13,14 +13,21 @@ type Program struct {
 	*binding
 	expression *Expression
 	code       *vm.Program
-	// needed are the distinct sources of the references in source order.
-	needed []*source
-	// readers are the references of each needed source.
-	readers [][]*reference
+	// needed are the distinct names and patterns of the references.
+	needed []need
 	// names are the parents to be read, in the order of parents; positions are
 	// their indices among all parents.
 	names     []string
 	positions []int
+}
+
+// need is a name or pattern with the references that read it.
+type need struct {
+	*source
+	references []*reference
+	// fields are the fields that the references read from an output; nil is the
+	// whole output.
+	fields []string
 }
 
 // Compile reads source and checks it against the names of the task's parents. It
@@ -60,14 +67,19 @@ func compile(source string, parents []string, tolerant bool) (*Program, []Fault)
 func (p *Program) gather() {
 	for _, r := range p.expression.references {
 		s := p.resolved[r.slot]
-		at := slices.Index(p.needed, s)
+		at := slices.IndexFunc(p.needed, func(n need) bool { return n.source == s })
 		if at < 0 {
 			at = len(p.needed)
-			p.needed = append(p.needed, s)
-			p.readers = append(p.readers, nil)
+			p.needed = append(p.needed, need{source: s, fields: []string{}})
 			p.positions = append(p.positions, s.members...)
 		}
-		p.readers[at] = append(p.readers[at], r)
+		n := &p.needed[at]
+		n.references = append(n.references, r)
+		if len(r.path) == 0 || r.path[0].indexed {
+			n.fields = nil
+		} else if n.fields != nil {
+			n.fields = append(n.fields, r.path[0].key)
+		}
 	}
 	slices.Sort(p.positions)
 	p.positions = slices.Compact(p.positions)
