@@ -1,0 +1,108 @@
+package local
+
+import (
+	"context"
+	"io/fs"
+	"path"
+)
+
+// removeDead forgets processes that died without closing their store: their
+// memberships, outputs that no name points to, and last their live files.
+// Message locks and records need no cleaning, they are judged when met.
+func (s *Store) removeDead(ctx context.Context) error {
+	var dead []string
+	entries, err := fs.ReadDir(s.root.FS(), liveDir)
+	if err != nil {
+		return classify(err, s.home, "list processes")
+	}
+	for _, entry := range entries {
+		if !s.probes.alive(entry.Name()) {
+			dead = append(dead, entry.Name())
+		}
+	}
+	if err := s.forgetMembers(ctx); err != nil {
+		return err
+	}
+	for _, id := range dead {
+		if err := s.removeOrphans(ctx, id); err != nil {
+			return err
+		}
+		if err := s.root.Remove(path.Join(liveDir, id)); err == nil {
+			s.logger.InfoContext(ctx, "removed what a dead process left", "process", id)
+		}
+	}
+	return s.emptyTrash(ctx)
+}
+
+// forgetMembers removes the memberships of dead processes.
+func (s *Store) forgetMembers(ctx context.Context) error {
+	var dead []string
+	err := s.read.rows(ctx, "SELECT DISTINCT process FROM member", nil, func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		if err == nil && !s.probes.alive(id) {
+			dead = append(dead, id)
+		}
+		return err
+	})
+	if err != nil || len(dead) == 0 {
+		return err
+	}
+	return s.write.do(ctx, true, func(tx *tx) error {
+		for _, id := range dead {
+			if _, err := tx.exec("DELETE FROM member WHERE process = ?", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// removeOrphans removes output files that a process wrote but did not live to
+// give a name.
+func (s *Store) removeOrphans(ctx context.Context, process string) error {
+	dir := path.Join(outputDir, process)
+	files, err := fs.ReadDir(s.root.FS(), dir)
+	if err != nil {
+		// Most processes write no large output and have no directory.
+		return nil
+	}
+	for _, file := range files {
+		name := path.Join(process, file.Name())
+		var one int
+		named, err := s.read.row(ctx, "SELECT 1 FROM output WHERE file = ?", []any{name}, &one)
+		if err != nil {
+			return err
+		}
+		if !named {
+			_ = s.root.Remove(path.Join(outputDir, name))
+		}
+	}
+	return nil
+}
+
+// emptyTrash removes the files of outputs that were deleted.
+func (s *Store) emptyTrash(ctx context.Context) error {
+	var files []string
+	err := s.read.rows(ctx, "SELECT file FROM trash", nil, func(scan func(...any) error) error {
+		var file string
+		err := scan(&file)
+		files = append(files, file)
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	for _, file := range files {
+		// Absent is fine: somebody else empties the trash too, or died doing it.
+		_ = s.root.Remove(path.Join(outputDir, file))
+	}
+	return s.write.do(ctx, true, func(tx *tx) error {
+		for _, file := range files {
+			if _, err := tx.exec("DELETE FROM trash WHERE file = ?", file); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,190 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"modernc.org/sqlite"
+
+	"jobq/core/fault"
+)
+
+const (
+	databaseFile = "store.db"
+	// busyTimeout bounds the wait for the write lock of another process.
+	busyTimeout = 10 * time.Second
+	// readers is how many reads run at once.
+	readers = 4
+)
+
+// connect opens a pool of connections to the database at path.
+func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, classify(err, path, "open the database")
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db, nil
+}
+
+// prepareDatabase creates or upgrades the database at path. One process does so
+// at a time.
+func prepareDatabase(ctx context.Context, root *os.Root, path string) error {
+	// fdatasync leaves only time stamps unsynced; a commit takes a fifth less.
+	// Where the platform has no such call the full sync stays.
+	_, _ = sqlite.Fdatasync(true)
+
+	unlock, err := lockOpen(ctx, root, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// The file is made here for its mode; SQLite would make it readable by all.
+	file, err := root.OpenFile(databaseFile, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return classify(err, path, "open the database")
+	}
+	if err := file.Close(); err != nil {
+		return classify(err, path, "open the database")
+	}
+	db, err := connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return upgrade(ctx, db, path)
+}
+
+// lockOpen waits for the lock that makes creating and upgrading exclusive.
+func lockOpen(ctx context.Context, root *os.Root, path string) (unlock func(), err error) {
+	file, err := root.OpenFile("open.lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, classify(err, path, "lock the database")
+	}
+	retry := time.NewTicker(5 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := flock(file, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if err != unix.EWOULDBLOCK {
+			_ = file.Close()
+			return nil, classify(err, path, "lock the database")
+		}
+		select {
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, fault.Wrapf(fault.Canceled, context.Cause(ctx), "another process is still opening %s", path)
+		case <-retry.C:
+		}
+	}
+}
+
+// statements prepares each text of SQL once. Safe for concurrent use.
+type statements struct {
+	prepare func(ctx context.Context, query string) (*sql.Stmt, error)
+	mu      sync.Mutex
+	cached  map[string]*sql.Stmt
+}
+
+func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt, ok := s.cached[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := s.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if s.cached == nil {
+		s.cached = map[string]*sql.Stmt{}
+	}
+	s.cached[query] = stmt
+	return stmt, nil
+}
+
+// row scans the first row of query and reports whether there is one.
+func (s *statements) row(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	err = stmt.QueryRowContext(ctx, args...).Scan(dest...)
+	if err == sql.ErrNoRows {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// rows calls each for every row of query.
+func (s *statements) rows(ctx context.Context, query string, args []any, each func(scan func(dest ...any) error) error) error {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// reader answers queries on connections that cannot write.
+type reader struct {
+	statements
+	db   *sql.DB
+	path string
+}
+
+func openReader(_ context.Context, path string) (*reader, error) {
+	db, err := connect(path, readers, "query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	return &reader{statements: statements{prepare: db.PrepareContext}, db: db, path: path}, nil
+}
+
+func (r *reader) row(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
+	found, err := r.statements.row(ctx, query, args, dest...)
+	return found, r.classify(ctx, err)
+}
+
+func (r *reader) rows(ctx context.Context, query string, args []any, each func(scan func(dest ...any) error) error) error {
+	return r.classify(ctx, r.statements.rows(ctx, query, args, each))
+}
+
+func (r *reader) classify(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return canceled(ctx)
+	}
+	return classify(err, r.path, "read")
+}
+
+func (r *reader) close() error { return classify(r.db.Close(), r.path, "close the database") }
+
+// below returns the bounds from (inclusive) and to (exclusive) of the texts
+// that start with prefix. To SQLite any text is less than any blob.
+func below(prefix string) (from, to any) {
+	end := strings.TrimRight(prefix, "\xff")
+	if end == "" {
+		return prefix, []byte{}
+	}
+	return prefix, end[:len(end)-1] + string([]byte{end[len(end)-1] + 1})
+}

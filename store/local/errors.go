@@ -1,0 +1,77 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"jobq/core/fault"
+)
+
+// classify gives an error of the database or the file system its code. doing
+// completes "cannot ..."; path is what the person has to look at.
+func classify(err error, path, doing string) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	code, reason := fault.Internal, ""
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		code, reason = databaseFault(e.Code())
+	} else if e, ok := errors.AsType[syscall.Errno](err); ok {
+		code, reason = fileFault(e)
+	} else if errors.Is(err, sql.ErrConnDone) {
+		return errClosed()
+	} else if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) {
+		code = fault.Unavailable
+	} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		code = fault.Canceled
+	}
+	if reason != "" {
+		reason = " (" + reason + ")"
+	}
+	return fault.Wrapf(code, err, "cannot %s in %s%s", doing, path, reason)
+}
+
+// databaseFault maps a result code of SQLite.
+func databaseFault(code int) (fault.Code, string) {
+	switch code & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return fault.Unavailable, "the disk is full"
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fault.Unavailable, "other processes kept it busy for " + busyTimeout.String()
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return fault.Denied, "no right to write there"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fault.Corrupt, "the database is damaged"
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL:
+		return fault.Unavailable, "the disk or the memory failed"
+	case sqlite3.SQLITE_TOOBIG:
+		return fault.TooLarge, "a value is too large"
+	case sqlite3.SQLITE_INTERRUPT:
+		return fault.Canceled, ""
+	default:
+		return fault.Internal, ""
+	}
+}
+
+// fileFault maps an error number of a file operation.
+func fileFault(errno syscall.Errno) (fault.Code, string) {
+	switch errno {
+	case syscall.ENOSPC, syscall.EDQUOT:
+		return fault.Unavailable, "the disk is full"
+	case syscall.EACCES, syscall.EPERM, syscall.EROFS:
+		return fault.Denied, "no right to write there"
+	case syscall.ENAMETOOLONG:
+		return fault.Invalid, "a name is too long"
+	default:
+		return fault.Unavailable, ""
+	}
+}

@@ -1,0 +1,283 @@
+package local
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/core/port"
+)
+
+var (
+	_ port.Queues = queues{}
+	_ port.Queue  = queue{}
+)
+
+type queues struct{ s *Store }
+
+func (v queues) Queue(name string) port.Queue { return queue{v.s, name} }
+
+// Ensure creates the poison queue with the queue.
+func (v queues) Ensure(ctx context.Context, name string) error {
+	if err := v.s.check(ctx); err != nil {
+		return err
+	}
+	var n int
+	if _, err := v.s.read.row(ctx, "SELECT count(*) FROM queue WHERE name IN (?, ?)", []any{name, port.PoisonName(name)}, &n); err != nil || n == 2 {
+		return err
+	}
+	return v.s.write.do(ctx, false, func(tx *tx) error {
+		_, err := tx.exec("INSERT INTO queue (name) VALUES (?), (?) ON CONFLICT DO NOTHING", name, port.PoisonName(name))
+		return err
+	})
+}
+
+type queue struct {
+	s    *Store
+	name string
+}
+
+func (q queue) Name() string { return q.name }
+
+func (q queue) Props() port.QueueProps {
+	return port.QueueProps{MaxMessage: maxMessage, MaxBatch: 1024, NativeRelease: true, CountReadable: true, CanWait: true}
+}
+
+func (q queue) PoisonQueue() port.Queue { return queue{q.s, port.PoisonName(q.name)} }
+
+// do runs a write on the queue, which must exist.
+func (q queue) do(ctx context.Context, relaxed bool, run func(*tx) error) error {
+	if err := q.s.check(ctx); err != nil {
+		return err
+	}
+	return q.s.write.do(ctx, relaxed, func(tx *tx) error {
+		if err := q.exists(tx); err != nil {
+			return err
+		}
+		return run(tx)
+	})
+}
+
+func (q queue) exists(tx *tx) error {
+	var one int
+	found, err := tx.row("SELECT 1 FROM queue WHERE name = ?", []any{q.name}, &one)
+	if err == nil && !found {
+		err = q.missing()
+	}
+	return err
+}
+
+func (q queue) missing() error {
+	return fault.Newf(fault.NotFound, "queue %q does not exist", q.name)
+}
+
+func (q queue) Send(ctx context.Context, messages []port.Message) []error {
+	errs := make([]error, len(messages))
+	err := q.do(ctx, false, func(tx *tx) error {
+		clear(errs)
+		for i, m := range messages {
+			if errs[i] = q.check(m); errs[i] != nil {
+				continue
+			}
+			if err := q.insert(tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return results(errs, err)
+}
+
+// check says whether m can be sent at all.
+func (q queue) check(m port.Message) error {
+	if len(m.Body) > maxMessage {
+		return tooLarge("a message for queue "+q.name, len(m.Body), maxMessage)
+	}
+	return nil
+}
+
+// insert stores m, which passed check.
+func (q queue) insert(tx *tx, m port.Message) error {
+	sent := now()
+	_, err := tx.exec("INSERT INTO message (queue, visible_at, receipt, count, process, sent_at, id, reason, body) VALUES (?, ?, 0, 0, '', ?, ?, '', ?)",
+		q.name, later(sent, m.Delay), sent, m.ID, stored(m.Body))
+	if err == nil {
+		tx.ring(q.name)
+	}
+	return err
+}
+
+// later adds d to the time at without leaving the range of times.
+func later(at int64, d time.Duration) int64 {
+	return at + min(max(int64(d), 0), 1<<62-at/2)
+}
+
+func (q queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration) error {
+	var until, receipt int64
+	number, held, err := q.receipt(d.Receipt)
+	if err != nil {
+		return err
+	}
+	err = q.do(ctx, true, func(tx *tx) error {
+		until, receipt = later(now(), lock), held+1
+		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = ?, process = ? WHERE number = ? AND queue = ? AND receipt = ?",
+			until, receipt, q.s.live.id, number, q.name, held)
+		return q.mustHold(n, err)
+	})
+	if err != nil {
+		return err
+	}
+	d.Receipt, d.Until = receiptText(number, receipt), time.Unix(0, until)
+	return nil
+}
+
+func receiptText(number, receipt int64) string {
+	return strconv.FormatInt(number, 10) + "." + strconv.FormatInt(receipt, 10)
+}
+
+// receipt reads what receiptText wrote.
+func (q queue) receipt(text string) (number, receipt int64, err error) {
+	a, b, _ := strings.Cut(text, ".")
+	number, err1 := strconv.ParseInt(a, 10, 64)
+	receipt, err2 := strconv.ParseInt(b, 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, 0, fault.Newf(fault.Invalid, "%q is not a receipt of queue %q", text, q.name)
+	}
+	return number, receipt, nil
+}
+
+// mustHold turns a write that met no message at its receipt into a lost lease.
+func (q queue) mustHold(n int64, err error) error {
+	if err == nil && n == 0 {
+		err = q.lost()
+	}
+	return err
+}
+
+func (q queue) lost() error {
+	return fault.Newf(fault.LeaseLost, "a message of queue %q was taken over by another receiver or is gone", q.name)
+}
+
+func (q queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
+	errs := make([]error, len(ds))
+	err := q.do(ctx, false, func(tx *tx) error {
+		for i, d := range ds {
+			err := q.acknowledge(tx, d.Receipt)
+			if err != nil && !refused(err) {
+				return err
+			}
+			errs[i] = err
+		}
+		return nil
+	})
+	return results(errs, err)
+}
+
+// acknowledge removes the message of a receipt; one that is gone is no error.
+func (q queue) acknowledge(tx *tx, receipt string) error {
+	if err := q.newest(tx, receipt); err != nil {
+		return err
+	}
+	number, _, _ := q.receipt(receipt)
+	_, err := tx.exec("DELETE FROM message WHERE number = ? AND queue = ?", number, q.name)
+	return err
+}
+
+// newest checks that no receipt newer than this one is out.
+func (q queue) newest(tx *tx, text string) error {
+	number, receipt, err := q.receipt(text)
+	if err != nil {
+		return err
+	}
+	var current int64
+	found, err := tx.row("SELECT receipt FROM message WHERE number = ? AND queue = ?", []any{number, q.name}, &current)
+	if err == nil && found && current != receipt {
+		err = q.lost()
+	}
+	return err
+}
+
+func (q queue) Release(ctx context.Context, d port.Delivery, delay time.Duration) error {
+	number, held, err := q.receipt(d.Receipt)
+	if err != nil {
+		return err
+	}
+	return q.do(ctx, true, func(tx *tx) error {
+		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = receipt + 1, process = '' WHERE number = ? AND queue = ? AND receipt = ?",
+			later(now(), delay), number, q.name, held)
+		tx.ring(q.name)
+		return q.mustHold(n, err)
+	})
+}
+
+func (q queue) Poison(ctx context.Context, d port.Delivery, reason string) error {
+	number, held, err := q.receipt(d.Receipt)
+	if err != nil {
+		return err
+	}
+	return q.do(ctx, false, func(tx *tx) error {
+		poison := port.PoisonName(q.name)
+		n, err := tx.exec("UPDATE message SET queue = ?, visible_at = ?, receipt = receipt + 1, count = 0, process = '', reason = ? WHERE number = ? AND queue = ? AND receipt = ?",
+			poison, now(), reason, number, q.name, held)
+		if err := q.mustHold(n, err); err != nil {
+			return err
+		}
+		_, err = tx.exec("INSERT INTO queue (name) VALUES (?) ON CONFLICT DO NOTHING", poison)
+		tx.ring(poison)
+		return err
+	})
+}
+
+func (q queue) Count(ctx context.Context) (int, error) {
+	if err := q.s.check(ctx); err != nil {
+		return 0, err
+	}
+	var n int
+	found, err := q.s.read.row(ctx, "SELECT (SELECT count(*) FROM message WHERE queue = ?1) FROM queue WHERE name = ?1", []any{q.name}, &n)
+	if err == nil && !found {
+		err = q.missing()
+	}
+	return n, err
+}
+
+// Peek shows visible messages only.
+func (q queue) Peek(ctx context.Context, most int) ([]port.Delivery, error) {
+	if _, err := q.Count(ctx); err != nil {
+		return nil, err
+	}
+	var ds []port.Delivery
+	err := q.s.read.rows(ctx, "SELECT number, id, body, count, receipt, sent_at, reason FROM message WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, number LIMIT ?",
+		[]any{q.name, now(), max(most, 0)}, func(scan func(...any) error) error {
+			d, _, err := scanDelivery(scan)
+			d.Receipt = ""
+			ds = append(ds, d)
+			return err
+		})
+	return ds, err
+}
+
+func (q queue) Clear(ctx context.Context) (int, error) {
+	var n int64
+	err := q.do(ctx, false, func(tx *tx) (err error) {
+		n, err = tx.exec("DELETE FROM message WHERE queue = ?", q.name)
+		return err
+	})
+	return int(n), err
+}
+
+// results gives one answer a message: errs, or err for every one.
+func results(errs []error, err error) []error {
+	none := true
+	for i := range errs {
+		if err != nil {
+			errs[i] = err
+		}
+		none = none && errs[i] == nil
+	}
+	if none {
+		return nil
+	}
+	return errs
+}
