@@ -89,9 +89,6 @@ func (r *Run) retry() Answer {
 	if len(tasks) == 0 {
 		return refuse("workflow %s has no failed task to retry", r.s.ID)
 	}
-	for _, t := range tasks {
-		r.setOutput(t, state.Output{})
-	}
 	r.reset(tasks, state.CauseRetried)
 	return Answer{Done: true, Text: fmt.Sprintf("reset %d of %d tasks", len(tasks), r.plan.Len())}
 }
@@ -115,6 +112,9 @@ func (r *Run) reset(tasks []int32, cause state.Cause) {
 		delete(r.s.GiveBacks, t)
 		delete(r.s.Exits, t)
 		r.clearReason(t)
+		if r.s.TaskStatus[t].Unsuccessful() {
+			r.setOutput(t, state.Output{})
+		}
 		r.reopen(t, cause)
 	}
 }
@@ -126,9 +126,9 @@ func (r *Run) reopen(t int32, cause state.Cause) {
 	r.reopened = append(r.reopened, t)
 }
 
-// rerun runs tasks again whatever their result. The old output of a task stays
-// until it ends again, so that a message that is sent meanwhile to a child
-// outside the selection says the same as before.
+// rerun runs tasks again whatever their result. Children outside the selection
+// that are ready or running go on with the old outputs, which stay until the
+// task ends again.
 func (r *Run) rerun(ev Rerun) Answer {
 	if refusal, ok := r.refuseReset(); ok {
 		return refusal
@@ -147,7 +147,6 @@ func (r *Run) rerun(ev Rerun) Answer {
 	}
 	r.reset(tasks, state.CauseRerun)
 	for _, t := range tasks {
-		r.withdraw(t)
 		r.unblock(t)
 	}
 	kept := r.plan.Len() - len(r.reopened)
@@ -176,17 +175,6 @@ func (r *Run) selectRerun(ev Rerun) (tasks []int32, refusal Answer, ok bool) {
 		return nil, refuse("nothing that was selected has ended"), false
 	}
 	return tasks, Answer{}, true
-}
-
-// withdraw takes the readiness from parked children of t that t no longer
-// allows to run: no attempt of theirs exists, and the next one must see the new
-// result of t.
-func (r *Run) withdraw(t int32) {
-	for _, c := range r.plan.graph.Children(int(t)) {
-		if r.s.TaskStatus[c] == state.Parked && r.verdict(c) != dag.Run {
-			r.move(c, state.Pending, state.CauseRerun)
-		}
-	}
 }
 
 func (r *Run) selectTasks(ev Rerun) (selected []bool, refusal Answer, ok bool) {

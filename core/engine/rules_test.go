@@ -220,3 +220,26 @@ func TestFrozenParents(t *testing.T) {
 		t.Errorf("the next attempt gets the outputs of %v, want both", got)
 	}
 }
+
+func TestParentsThatRunAgainGiveTheirOldOutput(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		child string
+		want  int
+	}{
+		"all gets every parent":                      {"c: a b x", 3},
+		"any gets those whose old output is there":   {"c: a b x any", 2},
+		"a number gets those too":                    {"c: a b x 2", 2},
+		"all_settled gets those too, and no failure": {"c: a b x all_settled", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t, two+"x:\n"+tc.child)
+			w.step(engine.Completion{Task: "a", Attempt: 1, Success: true, Output: state.Output{Kind: state.CanonicalOutput}})
+			w.do("ok b x; back c; rerun a x; wait 1s")
+			if got := w.run.Parents(3); w.attempt("c") != 2 || len(got) != tc.want {
+				t.Errorf("attempt %d gets the outputs of %v, want %d parents", w.attempt("c"), got, tc.want)
+			}
+		})
+	}
+}

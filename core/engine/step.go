@@ -211,15 +211,18 @@ func (r *Run) number(t int32) {
 	r.out.Send = append(r.out.Send, Attempt{t, r.s.Attempt[t]})
 }
 
-// freeze fixes which parents' outputs the attempt gets: those that succeeded.
+// freeze fixes which parents' outputs the attempt gets: those that succeeded,
+// and those that run again and whose old output is still there. A policy that
+// wants all parents always gets all.
 func (r *Run) freeze(t int32) {
 	parents := r.plan.graph.Parents(int(t))
-	if int(r.succeeded[t]) == len(parents) {
+	if r.plan.tasks[t].policy.Kind == dag.All || int(r.succeeded[t]) == len(parents) {
 		return
 	}
 	at := make([]int32, 0, r.succeeded[t])
 	for i, p := range parents {
-		if r.s.TaskStatus[p].Succeeded() {
+		_, old := r.s.Outputs[p]
+		if status := r.s.TaskStatus[p]; status.Succeeded() || old && !status.Terminal() {
 			at = append(at, int32(i))
 		}
 	}

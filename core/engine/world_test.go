@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"jobq/core/dag"
@@ -16,13 +15,21 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+// tb is what this package's tests need of testing.T and of rapid.T.
+type tb interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
 // parse reads a definition in a short form, one task a line:
 //
 //	name: parent parent  any  retries 2  if parent parent
 //
 // "if" names the parents that the condition names, "-" for none. The lines
 // "limit N" and "sinks" set max_parallelism and all_sinks_succeed.
-func parse(t testing.TB, text string) *dag.Definition {
+func parse(t tb, text string) *dag.Definition {
 	t.Helper()
 	d := &dag.Definition{Name: "test", DefaultQueue: "q"}
 	for line := range strings.Lines(text) {
@@ -41,7 +48,7 @@ func parse(t testing.TB, text string) *dag.Definition {
 	return d
 }
 
-func parseTask(t testing.TB, name string, words []string) dag.Task {
+func parseTask(t tb, name string, words []string) dag.Task {
 	t.Helper()
 	task := dag.Task{Name: name, Queue: "q"}
 	for i := 0; i < len(words); i++ {
@@ -66,7 +73,7 @@ func parseTask(t testing.TB, name string, words []string) dag.Task {
 	return task
 }
 
-func number(t testing.TB, s string) int {
+func number(t tb, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -83,7 +90,7 @@ func named(d *dag.Definition) engine.NamedParents {
 	}
 }
 
-func newPlan(t testing.TB, d *dag.Definition) *engine.Plan {
+func newPlan(t tb, d *dag.Definition) *engine.Plan {
 	t.Helper()
 	p, err := engine.NewPlan(d, named(d))
 	if err != nil {
@@ -92,7 +99,7 @@ func newPlan(t testing.TB, d *dag.Definition) *engine.Plan {
 	return p
 }
 
-func newRun(t testing.TB, p *engine.Plan, s *state.Workflow) *engine.Run {
+func newRun(t tb, p *engine.Plan, s *state.Workflow) *engine.Run {
 	t.Helper()
 	r, err := engine.NewRun(p, s)
 	if err != nil {
@@ -103,7 +110,7 @@ func newRun(t testing.TB, p *engine.Plan, s *state.Workflow) *engine.Run {
 
 // world drives a run by words and checks it after every event.
 type world struct {
-	t    testing.TB
+	t    tb
 	plan *engine.Plan
 	run  *engine.Run
 	now  time.Time
@@ -113,7 +120,7 @@ type world struct {
 }
 
 // begin returns the world of a workflow that was just submitted.
-func begin(t testing.TB, definition string) *world {
+func begin(t tb, definition string) *world {
 	t.Helper()
 	p := newPlan(t, parse(t, definition))
 	w := &world{t: t, plan: p, now: epoch, run: newRun(t, p, engine.Begin(p, "w1", "hash", nil, epoch))}
@@ -260,7 +267,7 @@ func (w *world) wantSent(attempts ...string) {
 }
 
 // reload returns the run that a coordinator without memory makes of the state.
-func reload(t testing.TB, r *engine.Run) *engine.Run {
+func reload(t tb, r *engine.Run) *engine.Run {
 	t.Helper()
 	b, err := state.Encode(r.State())
 	if err != nil {
