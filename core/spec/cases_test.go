@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"io"
@@ -47,19 +46,31 @@ func caseFiles(t *testing.T) []caseFile {
 
 func caseText(t *testing.T, file string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(casesDir, file))
+	path := filepath.Join(casesDir, file)
+	if strings.HasSuffix(file, ".gz") {
+		return mustUnpack(path)
+	}
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(file, ".gz") {
-		return b
-	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
+	return b
+}
+
+// mustUnpack is used outside of tests too, so it panics.
+func mustUnpack(path string) []byte {
+	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	if b, err = io.ReadAll(z); err != nil {
-		t.Fatal(err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		panic(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		panic(err)
 	}
 	return b
 }

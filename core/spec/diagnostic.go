@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"jobq/core/dag"
 	"jobq/core/fault"
 )
 
@@ -45,7 +46,7 @@ type Diagnostic struct {
 	// File is the name that Parse was given.
 	File string `json:"file"`
 	// Line and Column count from 1, Column in characters. Line 0 is the file
-	// as a whole.
+	// as a whole, column 0 a line as a whole.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 	// Task is the name of the task, empty outside tasks and where it has none.
@@ -58,7 +59,7 @@ type Diagnostic struct {
 	// Source is the text of the line, cut around Column where it is long.
 	Source string `json:"source,omitempty"`
 
-	// caret is the number of characters of Source before Column.
+	// caret is the width of Source before Column, on a terminal.
 	caret int
 }
 
@@ -114,8 +115,11 @@ func (d *Diagnostic) String() string {
 }
 
 func (d *Diagnostic) place() string {
-	if d.Line == 0 {
+	switch {
+	case d.Line == 0:
 		return d.File + ": "
+	case d.Column == 0:
+		return fmt.Sprintf("%s:%d: ", d.File, d.Line)
 	}
 	return fmt.Sprintf("%s:%d:%d: ", d.File, d.Line, d.Column)
 }
@@ -124,7 +128,7 @@ func (d *Diagnostic) text() string {
 	if d.Task == "" {
 		return d.Message
 	}
-	return fmt.Sprintf("task %q: %s", d.Task, d.Message)
+	return "task " + dag.Quote(d.Task) + ": " + d.Message
 }
 
 func (d *Diagnostic) render() string {
@@ -135,7 +139,10 @@ func (d *Diagnostic) render() string {
 	if d.Source != "" {
 		number := fmt.Sprintf("%5d", d.Line)
 		gutter = strings.Repeat(" ", len(number))
-		fmt.Fprintf(&b, "%s | %s\n%s | %s^\n", number, d.Source, gutter, strings.Repeat(" ", d.caret))
+		fmt.Fprintf(&b, "%s | %s\n", number, d.Source)
+		if d.Column > 0 {
+			fmt.Fprintf(&b, "%s | %s^\n", gutter, strings.Repeat(" ", d.caret))
+		}
 	}
 	if d.Remedy != "" {
 		fmt.Fprintf(&b, "%s = %s\n", gutter, d.Remedy)
@@ -146,33 +153,50 @@ func (d *Diagnostic) render() string {
 // maxSource is how many characters of a line are shown.
 const maxSource = 100
 
-// showLine sets Source and caret from the whole line.
-func (d *Diagnostic) showLine(line string) {
-	before := max(d.Column-1, 0)
-	start := 0
-	if before > maxSource*3/4 {
-		start = before - maxSource/2
+// firstShown returns how many characters of the line are left out before what
+// is shown.
+func (d *Diagnostic) firstShown() int {
+	if d.Column > maxSource*3/4 {
+		return d.Column - maxSource/2
 	}
+	return 0
+}
+
+// show sets Source and caret from the rest of the line after its first skipped
+// characters.
+func (d *Diagnostic) show(rest []byte, skipped int) {
 	var b strings.Builder
-	if start > 0 {
+	if d.caret = 0; skipped > 0 {
 		b.WriteString("…")
-	}
-	shown, at := 0, 0
-	for _, r := range line {
-		if at >= start && shown < maxSource {
-			b.WriteRune(visible(r))
-			shown++
-		}
-		at++
-	}
-	if at > start+shown {
-		b.WriteString("…")
-	}
-	d.Source = b.String()
-	d.caret = min(before-start, shown)
-	if start > 0 {
 		d.caret++
 	}
+	for shown := 0; len(rest) > 0; shown++ {
+		if shown == maxSource {
+			b.WriteString("…")
+			break
+		}
+		r, size := utf8.DecodeRune(rest)
+		rest = rest[size:]
+		b.WriteRune(visible(r))
+		if skipped+shown < d.Column-1 {
+			d.caret += width(r)
+		}
+	}
+	if d.Source = b.String(); strings.TrimSpace(d.Source) == "" {
+		d.Source = ""
+	}
+}
+
+// width returns how many cells of a terminal r takes, near enough for a caret.
+func width(r rune) int {
+	switch {
+	case unicode.Is(unicode.Mn, r):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul),
+		0xff01 <= r && r <= 0xff60, 0x1f300 <= r && r <= 0x1faff:
+		return 2
+	}
+	return 1
 }
 
 // visible keeps control characters of a file away from terminals.

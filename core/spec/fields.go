@@ -32,7 +32,7 @@ func (r *reader) readDefaultTimeout(p pair, t *topTarget) {
 }
 
 func (r *reader) readMaxParallelism(p pair, t *topTarget) {
-	t.definition.MaxParallelism = r.integerOf(p, dag.Top(dag.FieldMaxParallelism), 1, maxParallelism)
+	t.definition.MaxParallelism = r.integerOf(p, dag.Top(dag.FieldMaxParallelism), 1, maxParallelism, "")
 	r.topPlaces[dag.FieldMaxParallelism] = r.at(p.value)
 }
 
@@ -76,7 +76,7 @@ func (r *reader) readQueue(p pair, t *taskTarget) {
 
 func (r *reader) readNumRetries(p pair, t *taskTarget) {
 	t.source.retries = r.at(p.value)
-	t.task.NumRetries = r.integerOf(p, dag.At(t.index, dag.FieldNumRetries), 0, dag.MaxNumRetries)
+	t.task.NumRetries = r.integerOf(p, dag.At(t.index, dag.FieldNumRetries), 0, dag.MaxNumRetries, "")
 }
 
 func (r *reader) readTimeout(p pair, t *taskTarget) {
@@ -109,7 +109,7 @@ func (r *reader) readDepPolicy(p pair, t *taskTarget) {
 	path := dag.At(t.index, dag.FieldDepPolicy)
 	t.source.policy = r.at(p.value)
 	if p.value.Kind == yaml.ScalarNode && p.value.ShortTag() != "!!str" {
-		if n := r.integerOf(p, path, 1, r.limits.MaxTasks); n > 0 {
+		if n := r.integerOf(p, path, 1, r.limits.MaxTasks, "use "+strings.Join(depPolicyWords(), ", ")+", or the number of dependencies that must succeed"); n > 0 {
 			t.task.DepPolicy = dag.DepPolicy{Kind: dag.AtLeast, N: n}
 		}
 		return

@@ -20,7 +20,7 @@ func (r *reader) finish() (*dag.Definition, Diagnostics) {
 			r.checkCondition(i)
 		}
 	}
-	failed := r.diagnostics.HasErrors() || r.dropped > 0
+	failed := r.diagnostics.HasErrors() || r.full
 	if !failed {
 		for _, note := range dag.ApplyDefaults(&r.definition) {
 			r.problem(note, Note)
@@ -28,8 +28,8 @@ func (r *reader) finish() (*dag.Definition, Diagnostics) {
 	}
 	slices.SortStableFunc(r.diagnostics, byPlace)
 	showLines(r.diagnostics, r.text, r.unusualBreaks)
-	if r.dropped > 0 {
-		r.diagnostics = append(r.diagnostics, Diagnostic{File: r.file, Message: fmt.Sprintf("%d more faults are not shown", r.dropped), Remedy: "correct the ones above first"})
+	if r.full {
+		r.diagnostics = append(r.diagnostics, Diagnostic{File: r.file, Message: "there are more faults than are shown", Remedy: "correct the ones above first"})
 	}
 	if failed {
 		return nil, r.diagnostics
@@ -56,7 +56,11 @@ func (r *reader) problem(p dag.Problem, severity Severity) {
 	at := r.placeOfPath(p.Path)
 	message := p.Message
 	if p.Earlier != nil {
-		message += fmt.Sprintf(", first in line %d", r.placeOfPath(*p.Earlier).line)
+		first := r.placeOfPath(*p.Earlier)
+		message += fmt.Sprintf(", first in line %d", first.line)
+		if first == at && p.Path.Task >= 0 {
+			at = r.tasks[p.Path.Task].item // both come from one anchor
+		}
 	}
 	r.report(Diagnostic{
 		Severity: severity, Line: int(at.line), Column: int(at.column),

@@ -82,6 +82,10 @@ func (j *jsonReader) readObject() (root, list *yaml.Node) {
 	for j.decoder.More() && !j.stopped {
 		key := j.next()
 		value := j.next()
+		if len(root.Content) > j.limits.MaxValues {
+			j.tooManyValues(root)
+		}
+		j.values = 0
 		if key.Value == "tasks" && value.Kind == yaml.SequenceNode && list == nil {
 			list = value
 			for j.decoder.More() && !j.stopped {
@@ -110,13 +114,17 @@ func (j *jsonReader) build(n *yaml.Node, depth int) *yaml.Node {
 	}
 	for j.decoder.More() && !j.stopped {
 		if j.values++; j.values > j.limits.MaxValues {
-			j.stop(n, fmt.Sprintf("a task has more than %d values", j.limits.MaxValues), splitRemedy)
+			j.tooManyValues(n)
 			return n
 		}
 		n.Content = append(n.Content, j.build(j.next(), depth+1))
 	}
 	j.token()
 	return n
+}
+
+func (j *jsonReader) tooManyValues(n *yaml.Node) {
+	j.stop(n, fmt.Sprintf("more than %d values stand in one task or key", j.limits.MaxValues), splitRemedy)
 }
 
 // next reads one token as a node; an array or object is still open then.

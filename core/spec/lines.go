@@ -73,25 +73,39 @@ func placeOf(text []byte, offset int) place {
 	return place{int32(line + 1), int32(utf8.RuneCount(head[start:]) + 1)}
 }
 
-// showLines gives every diagnostic the text of its line. ds is sorted.
+// showLines gives every diagnostic the text of its line. ds is sorted. It goes
+// through text once, however many diagnostics stand in one long line.
 func showLines(ds Diagnostics, text []byte, unusual bool) {
 	line, rest := 1, text
+	end, _ := nextBreak(rest, unusual)
+	offset, passed := 0, 0 // within the line, in bytes and characters
 	for i := range ds {
 		d := &ds[i]
-		if d.Line == 0 {
-			continue
-		}
 		for line < d.Line && len(rest) > 0 {
 			_, next := nextBreak(rest, unusual)
 			rest = rest[next:]
 			line++
+			if line == d.Line {
+				end, _ = nextBreak(rest, unusual)
+				offset, passed = 0, 0
+			}
 		}
-		end, _ := nextBreak(rest, unusual)
-		if end < 0 {
-			end = len(rest)
+		if line != d.Line {
+			continue
 		}
-		if line == d.Line && end > 0 {
-			d.showLine(string(rest[:end]))
+		whole := rest
+		if end >= 0 {
+			whole = rest[:end]
 		}
+		start := d.firstShown()
+		if start < passed {
+			offset, passed = 0, 0
+		}
+		for passed < start && offset < len(whole) {
+			_, size := utf8.DecodeRune(whole[offset:])
+			offset += size
+			passed++
+		}
+		d.show(whole[offset:], passed)
 	}
 }

@@ -39,7 +39,8 @@ type reader struct {
 	stopped bool
 
 	diagnostics Diagnostics
-	dropped     int
+	// full is set when there are more diagnostics than anybody wants to read.
+	full bool
 	// located counts the faults of conditions that were given an exact place.
 	located int
 	// faulted has the paths that a diagnostic was given for, so that one slip
@@ -91,7 +92,7 @@ func (r *reader) at(n *yaml.Node) place {
 func (r *reader) report(d Diagnostic) {
 	d.File = r.file
 	if len(r.diagnostics) == maxDiagnostics {
-		r.dropped++
+		r.full, r.stopped = true, true
 		return
 	}
 	r.diagnostics = append(r.diagnostics, d)
@@ -124,22 +125,24 @@ func (r *reader) taskName(task int) string {
 	return r.definition.Tasks[task].Name
 }
 
-// expansion is how much aliases may add to a text, in bytes and values.
-const expansion = 4 << 20
-
-// resolve returns the node that n stands for. It accounts for every visit: a
-// text without aliases never costs more than twice its length.
+// resolve returns the node that n stands for, and accounts for every visit: a
+// text without aliases costs at most twice its length, and aliases may make ten
+// times as much of it, within the limit of bytes.
 func (r *reader) resolve(n *yaml.Node) *yaml.Node {
 	target := n
 	if n.Kind == yaml.AliasNode {
 		target = n.Alias
 	}
 	r.spent += 1 + len(target.Value)
-	if r.spent > 2*len(r.text)+expansion {
+	length := int64(len(r.text))
+	if int64(r.spent) > max(2*length, min(10*length, r.limits.MaxBytes))+smallExpansion {
 		r.stop(n, "the aliases of the file expand to more than they may", "write the values out, or use fewer aliases")
 	}
 	return target
 }
+
+// smallExpansion is what aliases may always add, in bytes.
+const smallExpansion = 1 << 20
 
 // pair is an entry of a map; the value is resolved.
 type pair struct{ key, value *yaml.Node }
@@ -167,14 +170,14 @@ func (r *reader) pairsAt(m *yaml.Node, path dag.Path, what string, depth int) []
 			}
 			merged = true
 			for _, p := range r.mergedPairs(value, path, depth) {
-				if !own.has(p.key.Value) {
-					own.add(p.key.Value)
+				if _, ok := own.find(p.key.Value); !ok {
+					own.add(p.key.Value, -1)
 					all = append(all, p)
 				}
 			}
 			continue
 		}
-		if own.first(key.Value, i) {
+		if first, ok := own.find(key.Value); ok && first == i {
 			all = append(all, pair{key, value})
 		}
 	}
@@ -190,6 +193,9 @@ func (r *reader) mergedPairs(value *yaml.Node, path dag.Path, depth int) []pair 
 		var all []pair
 		for _, element := range value.Content {
 			m := r.resolve(element)
+			if r.stopped {
+				return nil
+			}
 			if m.Kind != yaml.MappingNode {
 				r.fault(element, path, "an entry of the merge key << is not a map", "name maps by their aliases")
 				continue
@@ -206,20 +212,60 @@ func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Tag == "!!merge"
 }
 
-// keySet holds where each key of a map stands first.
-type keySet map[string]int
+// keySet holds where each key of a map stands first. Most maps have a few keys,
+// for which a list is faster than a map.
+type keySet struct {
+	few  []keyPlace
+	many map[string]int
+}
 
-func (s keySet) has(key string) bool { _, ok := s[key]; return ok }
-func (s keySet) add(key string)      { s[key] = -1 }
+type keyPlace struct {
+	key string
+	at  int
+}
 
-// first reports whether the key at position i of the map's content is the one
-// that counts.
-func (s keySet) first(key string, i int) bool { at, ok := s[key]; return ok && at == i }
+// manyKeys is where a map begins to pay.
+const manyKeys = 12
+
+func newKeySet(n int) *keySet {
+	if n > manyKeys {
+		return &keySet{many: make(map[string]int, n)}
+	}
+	return &keySet{few: make([]keyPlace, 0, n)}
+}
+
+func (s *keySet) find(key string) (at int, ok bool) {
+	if s.many != nil {
+		at, ok = s.many[key]
+		return at, ok
+	}
+	for _, k := range s.few {
+		if k.key == key {
+			return k.at, true
+		}
+	}
+	return 0, false
+}
+
+// add records that key stands at position at of the map's content, -1 if it
+// was merged into it.
+func (s *keySet) add(key string, at int) {
+	if s.many != nil {
+		s.many[key] = at
+		return
+	}
+	if s.few = append(s.few, keyPlace{key, at}); len(s.few) > manyKeys {
+		s.many = make(map[string]int, 2*len(s.few))
+		for _, k := range s.few {
+			s.many[k.key] = k.at
+		}
+	}
+}
 
 // ownKeys collects the keys that are written in m itself and reports those that
 // cannot be one.
-func (r *reader) ownKeys(m *yaml.Node, path dag.Path, what string) keySet {
-	keys := make(keySet, len(m.Content)/2)
+func (r *reader) ownKeys(m *yaml.Node, path dag.Path, what string) *keySet {
+	keys := newKeySet(len(m.Content) / 2)
 	merge := -1
 	for i := 0; i+1 < len(m.Content) && !r.stopped; i += 2 {
 		key := m.Content[i]
@@ -235,11 +281,13 @@ func (r *reader) ownKeys(m *yaml.Node, path dag.Path, what string) keySet {
 			r.fault(m.Content[i], path, fmt.Sprintf("the merge key << is given twice in %s, first in line %d", what, m.Content[merge].Line+r.base), "write `<<: [*one, *other]`")
 		case key.Value == "":
 			r.fault(m.Content[i], path, "a key of "+what+" is empty", "name the key")
-		case keys.has(key.Value):
-			first := m.Content[keys[key.Value]]
-			r.fault(m.Content[i], path, fmt.Sprintf("the key %s is given twice in %s, first in line %d", dag.Quote(key.Value), what, first.Line+r.base), "remove one of them")
 		default:
-			keys[key.Value] = i
+			first, repeated := keys.find(key.Value)
+			if !repeated {
+				keys.add(key.Value, i)
+				continue
+			}
+			r.fault(m.Content[i], path, fmt.Sprintf("the key %s is given twice in %s, first in line %d", dag.Quote(key.Value), what, m.Content[first].Line+r.base), "remove one of them")
 		}
 	}
 	return keys
@@ -255,7 +303,7 @@ func kindOf(n *yaml.Node) string {
 	}
 	switch n.ShortTag() {
 	case "!!null":
-		return "null"
+		return "null value"
 	case "!!bool":
 		return "true/false value"
 	case "!!int", "!!float":
@@ -337,8 +385,11 @@ func (r *reader) nullValue(p pair, path dag.Path, optional bool) {
 		return
 	}
 	remedy := "give it a value, or remove the key"
-	if path.Field == dag.FieldName {
-		remedy = `give it a value; a name that reads null is written in quotes`
+	switch path.Field {
+	case dag.FieldName:
+		remedy = "give it a value; a name that reads null is written in quotes"
+	case dag.FieldTasks:
+		remedy = "add at least one task"
 	}
 	r.fault(p.key, path, "the key "+dag.Quote(p.key.Value)+" has no value", remedy)
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -42,16 +43,29 @@ func (r *reader) textOf(n *yaml.Node, path dag.Path, what string) (string, bool)
 	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:
 		r.fault(n, path, what+" is a "+kindOf(n)+", not a text", "write a text; in quotes if it begins with a bracket")
 		return "", false
-	case isNull(n) && n.Value == "":
-		r.fault(n, path, what+" has no value", `give it a value; an empty text is written ""`)
-		return "", false
 	case isNull(n):
-		r.fault(n, path, what+" is null, not a text", `a text that reads `+n.Value+` is written in quotes: "`+n.Value+`"`)
+		message := what + " has no value"
+		if n.Value != "" {
+			message = what + " is null, not a text"
+		}
+		r.fault(n, path, message, nullRemedy(path, what))
 		return "", false
 	case !r.checkTag(n, path):
 		return "", false
 	}
 	return n.Value, true
+}
+
+// nullRemedy says what to write where null is not taken for a text: dropping a
+// dependency, or a command, would be the worst reading of all.
+func nullRemedy(path dag.Path, what string) string {
+	switch {
+	case path.Field == dag.FieldDependsOn:
+		return "name a task, or remove the entry; a task called null is written in quotes"
+	case what == "cmd":
+		return "give it a command line; one that does nothing is `cmd: \"true\"`"
+	}
+	return `give it a value; the empty text is written "", the text null "null"`
 }
 
 // wordOf returns the text of p if it is one of words.
@@ -92,16 +106,17 @@ func (r *reader) queueOf(p pair, path dag.Path) string {
 	return name
 }
 
-// integerOf returns the whole number of p, or 0 with a fault.
-func (r *reader) integerOf(p pair, path dag.Path, least, most int) int {
-	rule := fmt.Sprintf("give a whole number from %d to %d", least, most)
+// integerOf returns the whole number of p, or 0 with a fault whose remedy is
+// rule, or the range if rule is empty.
+func (r *reader) integerOf(p pair, path dag.Path, least, most int, rule string) int {
+	rule = cmp.Or(rule, fmt.Sprintf("give a whole number from %d to %d", least, most))
 	tag := p.value.ShortTag()
 	switch {
 	case p.value.Kind != yaml.ScalarNode:
 		r.fault(p.value, path, p.key.Value+" is a "+kindOf(p.value)+", not a number", rule)
 		return 0
 	case tag != "!!int" && tag != "!!float":
-		r.fault(p.value, path, p.key.Value+" is the "+kindOf(p.value)+" "+dag.Quote(p.value.Value)+", not a number", rule+", without quotes")
+		r.fault(p.value, path, p.key.Value+" is the "+kindOf(p.value)+" "+dag.Quote(p.value.Value)+", not a number", rule+"; without quotes")
 		return 0
 	}
 	text, ok := numberText(p.value.Value)
@@ -130,7 +145,14 @@ func (r *reader) durationOf(p pair, path dag.Path) time.Duration {
 		r.fault(p.value, path, p.key.Value+" is a "+kindOf(p.value)+", not a duration", rule)
 		return 0
 	}
-	d, err := parseDuration(p.value.Value)
+	text := p.value.Value
+	if tag == "!!int" || tag == "!!float" {
+		if seconds, ok := numberText(text); ok {
+			f, _ := strconv.ParseFloat(seconds, 64)
+			text = strconv.FormatFloat(f, 'f', -1, 64)
+		}
+	}
+	d, err := parseDuration(text)
 	if err != "" {
 		r.fault(p.value, path, p.key.Value+" is "+dag.Quote(p.value.Value)+", "+err, rule)
 	}

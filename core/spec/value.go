@@ -86,7 +86,18 @@ func appendScalar(b []byte, n *yaml.Node) []byte {
 	return appendText(b, n.Value)
 }
 
+// appendText appends text as a JSON string.
 func appendText(b []byte, text string) []byte {
+	plain := true
+	for i := range len(text) {
+		c := text[i]
+		plain = plain && c >= 0x20 && c < 0x7f && c != '"' && c != '\\'
+	}
+	if plain {
+		b = append(b, '"')
+		b = append(b, text...)
+		return append(b, '"')
+	}
 	var buffer bytes.Buffer
 	e := json.NewEncoder(&buffer)
 	e.SetEscapeHTML(false)

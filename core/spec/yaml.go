@@ -71,7 +71,7 @@ func (r *reader) readWhole() {
 }
 
 func (r *reader) secondDocument(n *yaml.Node) {
-	at := place{int32(n.Line), 1}
+	at := place{line: int32(n.Line)}
 	// The line of the separator tells more than that of the content.
 	if i := bytes.LastIndex(r.text, []byte("\n---")); i >= 0 {
 		at = placeOf(r.text, i+1)
@@ -112,44 +112,68 @@ func (r *reader) estimate(text []byte) int {
 var lineInError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
 // advice translates what the YAML parser says. It has no codes, so this goes
-// by text; what is not found here is passed on as it is.
-var advice = []struct{ part, message, remedy string }{
-	{"found character that cannot start any token", "a value begins with a character that has a meaning of its own in YAML", "put the value in quotes"},
-	{"mapping values are not allowed in this context", "there is a second `: ` in the value of a key", "put the value in quotes, or begin a new line"},
-	{"did not find expected key", "the line does not fit the map that it is in", "check the indentation and the quotes of this line and of the one before"},
-	{"did not find expected '-' indicator", "the line does not fit the list that it is in", "check the indentation; every entry begins with `- `"},
-	{"could not find expected ':'", "a key is not followed by `: `", "write `key: value`, or put the text in quotes"},
-	{"did not find expected ',' or ']'", "a list in brackets is not closed or lacks a comma", "close it with ] and put commas between the entries"},
-	{"did not find expected ',' or '}'", "a map in braces is not closed or lacks a comma", "close it with } and put commas between the entries"},
-	{"found unexpected end of stream", "a text in quotes is not closed", "close it with the quote that it began with"},
-	{"found unknown escape character", "the text in double quotes has an unknown escape", "write \\\\ for a backslash, or use single quotes"},
-	{"block sequence entries are not allowed", "a list entry begins where none can be", "begin the list on a line of its own"},
-	{"exceeded max depth", "lists and maps are nested too deep", "make it flatter"},
-	{"found a tab character", "a tab stands where YAML wants spaces", "indent with spaces"},
+// by text; what is not found here is passed on as it is. The parser counts the
+// lines of late faults, those of its grammar, from zero.
+var advice = []struct {
+	part            string
+	late            bool
+	message, remedy string
+}{
+	{"found character that cannot start any token", false, "a value begins with a character that has a meaning of its own in YAML", "put the value in quotes"},
+	{"mapping values are not allowed in this context", false, "a `key: value` stands where no key can be", "check the indentation of this line; a text that contains `: ` is put in quotes"},
+	{"block sequence entries are not allowed", false, "a list entry begins where none can be", "begin the list on a line of its own"},
+	{"could not find expected ':'", false, "a key is not followed by `: `", "write `key: value`, or put the text in quotes"},
+	{"found unexpected end of stream", false, "a text in quotes is not closed", "close it with the quote that it began with"},
+	{"found unknown escape character", false, "the text in double quotes has an unknown escape", "write \\\\ for a backslash, or use single quotes"},
+	{"found a tab character", false, "a tab stands where YAML wants spaces", "indent with spaces"},
+	{"exceeded max depth", false, "lists and maps are nested too deep", "make it flatter"},
+	{"did not find expected key", true, "the line does not fit the map that it is in", "check the indentation and the quotes of this line and of the one before"},
+	{"did not find expected '-' indicator", true, "the line does not fit the list that it is in", "check the indentation; every entry begins with `- `"},
+	{"did not find expected ',' or ']'", true, "a list in brackets is not closed or lacks a comma", "close it with ], put commas between the entries, and texts with ? or : in quotes"},
+	{"did not find expected ',' or '}'", true, "a map in braces is not closed or lacks a comma", "close it with }, put commas between the entries, and texts with ? or : in quotes"},
+	{"did not find expected <document start>", true, "the text goes on after its end", "check the indentation of this line"},
+	{"did not find expected node content", true, "a value is missing", "write the value, or remove the mark before it"},
+	{"found incompatible YAML document", true, "the directive %YAML names a version that is not known", "remove the line"},
+	{"found undefined tag handle", true, "a tag is not known", "remove the tag, or put the text in quotes"},
 }
 
 // syntaxError reports what the parser could not read.
 func (r *reader) syntaxError(err error) {
 	parts := lineInError.FindStringSubmatch(err.Error())
-	line, message, remedy := 1, "the text is not YAML", ""
+	line, message, remedy := 1, "the text is not YAML", "check the indentation and the quotes"
 	if parts != nil {
 		line, _ = strconv.Atoi(parts[1])
-		line, message = max(line, 1), parts[2]
+		message = parts[2]
 	}
-	if anchor, ok := strings.CutPrefix(message, "unknown anchor "); ok {
-		message = "the alias " + strings.TrimSuffix(anchor, " referenced") + " is used before any anchor of that name"
-		remedy = "define it with & first, or put a text that begins with * in quotes"
+	if rest, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
+		r.unknownAnchor(strings.TrimSuffix(rest, "' referenced"))
+		return
 	}
 	for _, a := range advice {
 		if strings.Contains(message, a.part) {
 			message, remedy = a.message, a.remedy
+			if a.late {
+				line++
+			}
+			break
 		}
 	}
+	line = max(line, 1)
 	if at, ok := r.tabNear(line); ok {
 		r.reportAt(at, "the line is indented with a tab", "indent with spaces")
 		return
 	}
-	r.reportAt(place{int32(line), 1}, message, remedy)
+	r.reportAt(place{line: int32(line)}, message, remedy)
+}
+
+// unknownAnchor reports an alias without an anchor. The parser does not say
+// where it is.
+func (r *reader) unknownAnchor(name string) {
+	at := place{}
+	if i := bytes.Index(r.text, []byte("*"+name)); i >= 0 {
+		at = placeOf(r.text, i)
+	}
+	r.reportAt(at, "the alias *"+name+" has no anchor before it", "define it with &"+name+" first, or put a text that begins with * in quotes")
 }
 
 // tabNear looks for a tab in the indentation of line or its neighbours: the
