@@ -1,3 +1,5 @@
+//go:build unix
+
 package proc_test
 
 import (
@@ -17,6 +19,7 @@ import (
 
 	"jobq/core/fault"
 	"jobq/worker/proc"
+	"jobq/worker/proc/proctest"
 )
 
 func TestRunReportsHowTheCommandEnded(t *testing.T) {
@@ -191,16 +194,16 @@ func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestRunEndsWhatTheCommandLeftBehind(t *testing.T) {
 	t.Parallel()
-	h := newHolders(t)
+	h := proctest.NewFifo(t)
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
-		Command: "(exec 9>" + h.path + "; echo ready >&9; exec sleep 600) & echo done",
-		Env:     environment(), Stdout: &out, Drain: patience,
+		Command: "(exec 9>" + h.Path + "; echo ready >&9; exec sleep 600) & echo done",
+		Env:     environment(), Stdout: &out, Drain: proctest.Patience,
 	})
 	if !res.Success() || res.LeakedPipe || out.String() != "done\n" {
 		t.Errorf("Run = %+v with %q, want success, no leak and %q", res, out.String(), "done\n")
 	}
-	h.awaitEnd(t)
+	h.AwaitEnd(t)
 	if proc.GroupAlive(res.PGID) {
 		t.Errorf("GroupAlive(%d) after Run, want false", res.PGID)
 	}
@@ -208,12 +211,12 @@ func TestRunEndsWhatTheCommandLeftBehind(t *testing.T) {
 
 func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 	t.Parallel()
-	h := newHolders(t)
+	h := proctest.NewFifo(t)
 	runID := t.Name()
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
 		// The leader ends only once the other has left the group.
-		Command: "setsid sh -c 'exec 9>" + h.path + "; echo ready >&9; while :; do echo more; done' & " +
+		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
 			"echo done; until [ \"$(cut -d' ' -f6 /proc/$!/stat 2>/dev/null)\" = $! ]; do :; done",
 		Env: environment(proc.RunIDVariable + "=" + runID), Stdout: &out, Drain: 20 * time.Millisecond,
 	})
@@ -223,7 +226,7 @@ func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 	if err := proc.KillByRunID(t.Context(), runID); err != nil {
 		t.Error(err)
 	}
-	h.awaitEnd(t)
+	h.AwaitEnd(t)
 }
 
 // startedRun is a Run in the background.
@@ -255,8 +258,8 @@ func (r startedRun) await(t *testing.T) proc.Result {
 	select {
 	case res := <-r.result:
 		return res
-	case <-time.After(patience):
-		t.Fatalf("Run of group %d did not return in %v", r.pgid, patience)
+	case <-time.After(proctest.Patience):
+		t.Fatalf("Run of group %d did not return in %v", r.pgid, proctest.Patience)
 		panic("unreachable")
 	}
 }
@@ -312,7 +315,7 @@ func TestRunStopsTheWholeGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHolders(t)
+			h := proctest.NewFifo(t)
 			kill := make(chan struct{})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -322,14 +325,14 @@ func TestRunStopsTheWholeGroup(t *testing.T) {
 			}
 			var out safeBuffer
 			run := start(ctx, t, proc.Spec{
-				Command: "exec 9>" + h.path + "; " + tc.command,
+				Command: h.Hold() + tc.command,
 				Env:     append(environment("SELF="+exe), tc.env...),
 				Stdout:  &out, Grace: tc.grace, Kill: kill,
 			})
 			if tc.out == "" {
-				h.await(t, "ready")
+				h.Await(t, "ready")
 			} else {
-				eventually(t, "the program to be ready", func() bool { return strings.HasPrefix(out.String(), "ready\n") })
+				proctest.Eventually(t, "the program to be ready", func() bool { return strings.HasPrefix(out.String(), "ready\n") })
 			}
 			if tc.kill {
 				close(kill)
@@ -346,7 +349,7 @@ func TestRunStopsTheWholeGroup(t *testing.T) {
 			if res.StillAlive || proc.GroupAlive(run.pgid) {
 				t.Errorf("group %d is alive after Run", run.pgid)
 			}
-			h.awaitEnd(t)
+			h.AwaitEnd(t)
 		})
 	}
 }
@@ -371,23 +374,23 @@ func (b *safeBuffer) String() string {
 
 func TestRunKillsDuringTheGrace(t *testing.T) {
 	t.Parallel()
-	h := newHolders(t)
+	h := proctest.NewFifo(t)
 	kill := make(chan struct{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	run := start(ctx, t, proc.Spec{
-		Command: "exec 9>" + h.path + "; trap 'echo told >&9' TERM; echo ready >&9; while :; do sleep 600 & wait; done",
+		Command: h.Hold() + "trap 'echo told >&9' TERM; echo ready >&9; while :; do sleep 600 & wait; done",
 		Env:     environment(), Kill: kill, // no grace: SIGTERM alone never ends it
 	})
-	h.await(t, "ready")
+	h.Await(t, "ready")
 	cancel(errTimeLimit)
-	h.await(t, "told")
+	h.Await(t, "told")
 	close(kill)
 	res := run.await(t)
 	if res.Reason != proc.Cancelled || !errors.Is(res.Cause, errTimeLimit) || res.Signal != syscall.SIGKILL {
 		t.Errorf("Run = %+v, want cancelled by the time limit, ended by SIGKILL", res)
 	}
-	h.awaitEnd(t)
+	h.AwaitEnd(t)
 }
 
 func TestRunDoesNotStartUnderAnEndedContext(t *testing.T) {

@@ -13,21 +13,22 @@ import (
 
 	"jobq/core/fault"
 	"jobq/worker/proc"
+	"jobq/worker/proc/proctest"
 )
 
 func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	t.Parallel()
 	runID := t.Name() + "/1.1"
-	h := newHolders(t)
+	h := proctest.NewFifo(t)
 	run := start(t.Context(), t, proc.Spec{
-		Command: "setsid sh -c 'exec 9>" + h.path + "; echo $$ >&9; echo ready >&9; exec sleep 600' & exec sleep 600",
+		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo $$ >&9; echo ready >&9; exec sleep 600' & exec sleep 600",
 		Env:     environment("X_"+proc.RunIDVariable+"=other", proc.RunIDVariable+"="+runID),
 	})
-	h.await(t, "ready")
-	line, _, _ := strings.Cut(h.text.String(), "\n")
+	h.Await(t, "ready")
+	line, _, _ := strings.Cut(h.Text(), "\n")
 	escaped, err := strconv.Atoi(line)
 	if err != nil {
-		t.Fatalf("the escaped process wrote %q, want its number", h.text.String())
+		t.Fatalf("the escaped process wrote %q, want its number", h.Text())
 	}
 	found := proc.FindByRunID("other", runID)
 	if !slices.Contains(found, run.pgid) || !slices.Contains(found, escaped) || len(found) != 2 {
@@ -41,7 +42,7 @@ func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	if err := proc.KillByRunID(t.Context(), runID); err != nil {
 		t.Fatal(err)
 	}
-	h.awaitEnd(t)
+	h.AwaitEnd(t)
 	if found := proc.FindByRunID(runID); len(found) > 0 {
 		t.Errorf("FindByRunID after KillByRunID = %v, want none", found)
 	}
@@ -57,7 +58,7 @@ func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
 		Command: "exec sleep 600",
 		Env:     append(environment("BIG="+strings.Repeat("JOBQ_RUN_ID=", 8000)), proc.RunIDVariable+"="+runID),
 	})
-	eventually(t, "the environment to show", func() bool { return slices.Equal(proc.FindByRunID(runID), []int{run.pgid}) })
+	proctest.Eventually(t, "the environment to show", func() bool { return slices.Equal(proc.FindByRunID(runID), []int{run.pgid}) })
 }
 
 func TestWaitGoneIgnoresZombies(t *testing.T) {
@@ -69,7 +70,7 @@ func TestWaitGoneIgnoresZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	if err := proc.WaitGone(ctx, cmd.Process.Pid); err != nil {
 		t.Error(err)
@@ -91,20 +92,20 @@ func TestWaitGoneIsBoundByItsContext(t *testing.T) {
 
 func TestTheLeaderDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
-	h := newHolders(t)
+	h := proctest.NewFifo(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	worker := exec.Command(exe)
-	worker.Env = asRole("dying-worker", "FIFO="+h.path)
+	worker.Env = asRole("dying-worker", "FIFO="+h.Path)
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h.await(t, "ready")
+	h.Await(t, "ready")
 	worker.Process.Kill()
 	worker.Wait()
-	h.awaitEnd(t)
+	h.AwaitEnd(t)
 }
 
 func BenchmarkFindByRunID(b *testing.B) {
