@@ -2,14 +2,287 @@ package local
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
 
 	"jobq/core/coord"
+	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/port"
+	"jobq/core/sched"
+	"jobq/store/local"
+	"jobq/worker"
+)
+
+// errWorkflowEnded is the cause that stops workers and coordinator at the end.
+var errWorkflowEnded = errors.New("the workflow has ended")
+
+const (
+	// inboxName is that of coord.Options.Inbox, in the run's name space.
+	inboxName = "workflow-completions"
+	// lookEvery is the rhythm in which commands of other processes are noticed.
+	lookEvery = 500 * time.Millisecond
+	// lastWords bounds what is still read from the store after a stop.
+	lastWords = 10 * time.Second
+	// ownedFor is how long a run is kept to one process. The store frees it at
+	// once when that process dies.
+	ownedFor = 365 * 24 * time.Hour
 )
 
 // Execute runs the workflow to its end and returns how it ended. When ctx ends
 // it stops cleanly, so that another Execute goes on, and returns the present
 // summary with an error of code fault.Canceled.
+//
+// Fails with fault.Conflict when another process is running this workflow or the
+// id belongs to another definition, and with fault.NotFound for a run to resume
+// that does not exist.
 func Execute(ctx context.Context, o Options) (coord.Summary, error) {
-	return coord.Summary{}, fault.New(fault.Internal, "not wired yet")
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	store, err := local.Open(ctx, local.Options{Home: o.Home, Prefix: o.Prefix, Kind: "run", Logger: o.Logger})
+	if err != nil {
+		return coord.Summary{}, err
+	}
+	r := &run{o: o, store: store.Port(), ended: make(chan struct{})}
+	sum, err := r.execute(ctx)
+	return sum, errors.Join(err, store.Close())
+}
+
+// run is one Execute.
+type run struct {
+	o     Options
+	store *port.Store
+	c     *coord.Coordinator
+
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (r *run) execute(ctx context.Context) (coord.Summary, error) {
+	me, err := r.store.Presence.Join(ctx, r.member())
+	if err != nil {
+		return coord.Summary{}, err
+	}
+	defer r.leave(ctx, me)
+	if err := r.own(ctx, me); err != nil {
+		return coord.Summary{}, err
+	}
+	namespace, d, err := r.namespace(ctx)
+	if err != nil {
+		return coord.Summary{}, err
+	}
+	r.c = coord.New(r.store, sched.Real{}, coord.Options{
+		Prefix: "local/" + r.o.Prefix, Namespace: namespace, Inbox: inboxName,
+		OnChange: r.changed, Logger: r.o.Logger,
+	})
+	if err := r.begin(ctx, namespace); err != nil {
+		return coord.Summary{}, err
+	}
+	sum, err := r.c.Status(ctx, r.o.WorkflowID)
+	if err != nil || endedStatus(sum.Status) {
+		return sum, err
+	}
+	dir, err := r.directory(ctx)
+	if err != nil {
+		return sum, err
+	}
+	work, err := worker.New(worker.Config{
+		Store: r.store, Prefix: "local/" + r.o.Prefix, Inbox: namespace + inboxName,
+		Queues: queues(namespace, d), Slots: r.slots(), Logger: r.o.Logger, Executable: r.o.Executable,
+		Membership: me, CancelPollInterval: time.Second, Cwd: dir, Output: r.output,
+	})
+	if err != nil {
+		return sum, err
+	}
+	return r.serve(ctx, work)
+}
+
+// serve runs coordinator and workers until the workflow or ctx ends. Workers
+// stop first: what they still report is applied before the coordinator stops.
+func (r *run) serve(ctx context.Context, work *worker.Worker) (coord.Summary, error) {
+	apart := context.WithoutCancel(ctx)
+	workers, stopWorkers := context.WithCancelCause(apart)
+	defer stopWorkers(nil)
+	coordinator, stopCoordinator := context.WithCancelCause(apart)
+	defer stopCoordinator(nil)
+
+	var workErr, serveErr error
+	var working, serving sync.WaitGroup
+	working.Go(func() { workErr = work.Run(workers); r.end() })
+	serving.Go(func() { serveErr = r.c.Serve(coordinator); r.end() })
+	cause := r.wait(ctx)
+	stopWorkers(cause)
+	working.Wait()
+	stopCoordinator(cause)
+	serving.Wait()
+
+	last, cancel := context.WithTimeoutCause(apart, lastWords, errors.New("the last look at the workflow took too long"))
+	defer cancel()
+	sum, err := r.c.Status(last, r.o.WorkflowID)
+	err = errors.Join(workErr, serveErr, err)
+	if err == nil && !endedStatus(sum.Status) && ctx.Err() != nil {
+		err = fault.Wrap(fault.Canceled, context.Cause(ctx), "the run was stopped")
+	}
+	return sum, err
+}
+
+// wait returns when the workflow has ended, by us or by another process, or ctx
+// has, and says which.
+func (r *run) wait(ctx context.Context) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-r.ended:
+			return errWorkflowEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-look.C:
+			if sum, err := r.c.Status(ctx, r.o.WorkflowID); err == nil && endedStatus(sum.Status) {
+				return errWorkflowEnded
+			}
+		}
+	}
+}
+
+func (r *run) end() { r.once.Do(func() { close(r.ended) }) }
+
+// changed passes a change of our workflow on and notices its end.
+func (r *run) changed(n coord.Notice) {
+	if n.View.WorkflowID != r.o.WorkflowID {
+		return
+	}
+	if r.o.OnChange != nil {
+		r.o.OnChange(n)
+	}
+	if endedStatus(n.View.Status) {
+		r.end()
+	}
+}
+
+func (r *run) output(l worker.OutputLine) {
+	if r.o.OnOutput != nil && l.Workflow == r.o.WorkflowID {
+		r.o.OnOutput(Line{Task: l.Task, Attempt: l.Attempt, Stream: l.Stream, Text: l.Line})
+	}
+}
+
+// begin submits, retries or wakes the workflow.
+func (r *run) begin(ctx context.Context, namespace string) error {
+	if r.o.Definition != nil {
+		_, err := r.c.Submit(ctx, coord.Submission{ID: r.o.WorkflowID, Definition: r.o.Definition, Namespace: namespace, By: r.o.By})
+		return err
+	}
+	if r.o.Retry {
+		_, err := r.c.Retry(ctx, r.o.WorkflowID, coord.Command{By: r.o.By})
+		return err
+	}
+	return r.c.Wake(ctx, r.o.WorkflowID)
+}
+
+// namespace returns the name space of the run's queues and its definition. A
+// workflow that was submitted to shared queues keeps them.
+func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
+	views := coord.New(r.store, sched.Real{}, coord.Options{Logger: r.o.Logger})
+	d, namespace, err := views.Definition(ctx, r.o.WorkflowID)
+	switch {
+	case err == nil && r.o.Definition != nil && dag.Hash(d) == dag.Hash(r.o.Definition):
+		return namespace, d, nil
+	case err == nil && r.o.Definition == nil:
+		return namespace, d, nil
+	case r.o.Definition != nil && (err == nil || fault.Is(err, fault.NotFound)):
+		return r.o.WorkflowID + "/", r.o.Definition, nil
+	default:
+		return "", nil, err
+	}
+}
+
+// own keeps the workflow to this process: two runs of one id would both be
+// right, but each would show half of the output.
+func (r *run) own(ctx context.Context, me port.Membership) error {
+	err := r.store.Leases.Acquire(ctx, r.leaseName(), me.ID(), ownedFor)
+	if fault.Is(err, fault.Conflict) {
+		return fault.Wrapf(fault.Conflict, err, "workflow %s is being run by another process", r.o.WorkflowID).
+			WithRemedy("watch it with `jobq watch " + r.o.WorkflowID + "`, or stop the other process first")
+	}
+	return err
+}
+
+func (r *run) leaseName() string { return "run/" + r.o.WorkflowID }
+
+func (r *run) leave(ctx context.Context, me port.Membership) {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWords, errors.New("leaving took too long"))
+	defer cancel()
+	if err := errors.Join(r.store.Leases.Release(ctx, r.leaseName(), me.ID()), me.Leave(ctx)); err != nil {
+		r.o.Logger.Warn("not left cleanly", "error", err)
+	}
+}
+
+// place is what a run keeps about where it was started.
+type place struct {
+	Dir string `json:"dir"`
+}
+
+// directory returns what a relative cwd is relative to: where the run was first
+// started, whoever resumes it from wherever.
+func (r *run) directory(ctx context.Context) (string, error) {
+	name := path.Join(r.o.WorkflowID, "__run.json")
+	body, err := json.Marshal(place{r.o.Dir})
+	if err != nil {
+		return "", fault.Wrap(fault.Internal, err, "the place of the run cannot be encoded")
+	}
+	err = r.store.Outputs.Put(ctx, name, body)
+	if err == nil {
+		return r.o.Dir, nil
+	}
+	if !fault.Is(err, fault.Exists) {
+		return "", err
+	}
+	body, err = r.store.Outputs.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	var p place
+	if err := json.Unmarshal(body, &p); err != nil {
+		return "", fault.Wrapf(fault.Corrupt, err, "the place of run %s cannot be read", r.o.WorkflowID)
+	}
+	return p.Dir, nil
+}
+
+func (r *run) member() port.Member {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return port.Member{
+		Kind: "run", Host: host, PID: os.Getpid(), Slots: r.slots(), Version: r.o.Version,
+		Started: time.Now().UTC(),
+	}
+}
+
+func (r *run) slots() int {
+	if r.o.Workers > 0 {
+		return r.o.Workers
+	}
+	return runtime.NumCPU()
+}
+
+func queues(namespace string, d *dag.Definition) []string {
+	var names []string
+	for i := range d.Tasks {
+		names = append(names, namespace+d.Tasks[i].Queue)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func endedStatus(word string) bool {
+	return word == "completed" || word == "failed" || word == "cancelled" || word == "purged"
 }
