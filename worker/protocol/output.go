@@ -155,8 +155,5 @@ func Unprepare(err error) Outcome {
 	if uncertain(err) {
 		kind = Unprepared
 	}
-	if errors.Is(err, context.Canceled) {
-		kind = Stopped
-	}
 	return Outcome{Kind: kind, ExitCode: -1, Error: "the outputs of its parents cannot be read: " + err.Error()}
 }

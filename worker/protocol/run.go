@@ -91,6 +91,8 @@ func (a *attempt) interrupted(ctx, command context.Context, out Outcome) (ending
 	switch {
 	case out.Kind == Unstartable:
 		return ending{because: errors.New(out.Error), crashed: true, rest: a.rest(a.rec.Crashes)}, true
+	case out.Kind == Unprepared && ctx.Err() != nil:
+		return ending{because: ErrStopping}, true
 	case out.Kind == Unprepared:
 		return ending{because: errors.New(out.Error), rest: a.rest(1)}, true
 	case out.success():
@@ -115,7 +117,7 @@ func (a *attempt) finished(ctx, command context.Context, out Outcome) ending {
 	case out.Kind == Impossible:
 		c.Reason = msg.SpawnFailed
 	case out.Kind == Stopped && errors.Is(cause, ErrCancelled):
-		c.Reason = msg.Cancelled
+		c.Reason, c.Error = msg.Cancelled, sentence("stopped because the workflow was cancelled", c.Error)
 	case out.Kind == Stopped && errors.Is(cause, ErrTimedOut):
 		c.Reason = msg.TimedOut
 		c.Error = sentence(fmt.Sprintf("stopped at its time limit of %v", a.timeLimit()), c.Error)

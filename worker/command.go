@@ -1,0 +1,226 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/worker/guard"
+	"jobq/worker/logs"
+	"jobq/worker/proc"
+	"jobq/worker/protocol"
+)
+
+const (
+	// survivorBound is how long the processes of a lost start may take to die.
+	survivorBound = 30 * time.Second
+	// remainsBound is how long a group that was killed may take to be gone.
+	remainsBound = time.Minute
+)
+
+// commandRunner runs the shell commands of tasks. Safe for concurrent use.
+type commandRunner struct {
+	guard   *guard.Keeper
+	logger  *slog.Logger
+	store   logs.Appender
+	grace   time.Duration
+	cwd     string
+	prefix  string
+	scratch *scratch
+	// environ is what every child starts from.
+	environ []string
+	output  func(OutputLine)
+}
+
+var _ protocol.Runner = (*commandRunner)(nil)
+
+func newCommandRunner(c Config, keeper *guard.Keeper) (*commandRunner, error) {
+	s, err := newScratch(c.Scratch, c.Executable)
+	if err != nil {
+		return nil, err
+	}
+	return &commandRunner{
+		guard: keeper, logger: c.Logger, store: c.Store.TaskLogs, grace: max(c.KillTimeout, 0), cwd: c.Cwd,
+		prefix: c.Prefix, scratch: s, environ: inheritedEnviron(c.Environ, s.bin), output: c.Output,
+	}, nil
+}
+
+func (r *commandRunner) close() error { return r.scratch.remove() }
+
+// Moment implements protocol.Runner.
+func (r *commandRunner) Moment() protocol.Moment { return protocol.Moment(guard.Now()) }
+
+// Beat implements protocol.Runner.
+func (r *commandRunner) Beat(runID string, sent protocol.Moment) {
+	r.guard.Beat(runID, guard.Moment(sent))
+}
+
+// Run implements protocol.Runner.
+func (r *commandRunner) Run(ctx context.Context, s protocol.Start) protocol.Outcome {
+	c, err := parseCommand(s.Task.Kwargs)
+	if err != nil {
+		return impossible(err)
+	}
+	if s.Survivor != "" {
+		if err := r.killSurvivors(ctx, s.Survivor); err != nil {
+			return unstartable(err)
+		}
+	}
+	files, err := r.scratch.prepare(ctx, s)
+	switch {
+	case errors.Is(err, errDisk):
+		return unstartable(err)
+	case err != nil:
+		return protocol.Unprepare(err)
+	}
+	defer files.remove(r.logger)
+	group := guard.Group{RunID: s.RunID, TTL: s.TTL, Sent: guard.Moment(s.Claimed)}
+	if err := r.guard.Add(ctx, group); err != nil {
+		return unstartable(err)
+	}
+	out := r.execute(ctx, s, c, files)
+	if !out.Remains {
+		r.guard.Remove(s.RunID)
+	}
+	if !out.StartedAt.IsZero() {
+		out.Output, err = files.output()
+		if err != nil {
+			out.OutputError = err.Error()
+		}
+	}
+	return out
+}
+
+// killSurvivors ends what is left of a start whose worker was lost, where that
+// was on this machine: two starts never run at once.
+func (r *commandRunner) killSurvivors(ctx context.Context, runID string) error {
+	bounded, cancel := context.WithTimeout(ctx, survivorBound)
+	defer cancel()
+	return proc.KillByRunID(bounded, runID)
+}
+
+// execute runs the command and carries its output.
+func (r *commandRunner) execute(ctx context.Context, s protocol.Start, c command, files *startFiles) protocol.Outcome {
+	stream := logs.New(ctx, r.store, s.Log, r.lines(s))
+	var stdout, stderr excerpt
+	result := proc.Run(ctx, proc.Spec{
+		Command: c.text, Env: r.childEnviron(s, c, files), Dir: r.dir(c),
+		Stdout:  io.MultiWriter(stream.Writer("stdout"), &stdout),
+		Stderr:  io.MultiWriter(stream.Writer("stderr"), &stderr),
+		Grace:   r.grace,
+		Started: func(pgid int) { r.guard.Started(s.RunID, pgid) },
+		Kill:    s.Kill,
+	})
+	if err := stream.Close(); err != nil {
+		r.logger.WarnContext(ctx, "the end of a log could not be stored", "log", s.Log, "error", err)
+	}
+	if result.LeakedPipe {
+		r.logger.WarnContext(ctx, "a process outside the command's group kept its output open", "run_id", s.RunID)
+	}
+	out := protocol.Outcome{
+		Kind: outcomeKind(result), ExitCode: result.ExitCode, StartedAt: result.Started, EndedAt: result.Ended,
+		Remains: result.StillAlive && !r.gone(ctx, result.PGID),
+	}
+	if result.Signal != 0 {
+		out.Signal = signalName(result.Signal)
+	}
+	out.Error = explain(result, out.Signal, stderr.String(), stdout.String())
+	return out
+}
+
+// gone waits for a group that was killed and still has a process in the kernel.
+func (r *commandRunner) gone(ctx context.Context, pgid int) bool {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), remainsBound)
+	defer cancel()
+	return proc.WaitGone(bounded, pgid) == nil
+}
+
+func (r *commandRunner) lines(s protocol.Start) logs.LineFunc {
+	if r.output == nil {
+		return nil
+	}
+	return func(source string, line []byte) {
+		r.output(OutputLine{
+			Workflow: s.Task.Workflow, Task: s.Task.Name, Attempt: s.Attempt, Stream: source, Line: string(line),
+		})
+	}
+}
+
+func (r *commandRunner) dir(c command) string {
+	if filepath.IsAbs(c.cwd) {
+		return c.cwd
+	}
+	return filepath.Join(r.cwd, c.cwd)
+}
+
+func outcomeKind(result proc.Result) protocol.OutcomeKind {
+	switch result.Reason {
+	case proc.Exited:
+		return protocol.Exited
+	case proc.Cancelled:
+		return protocol.Stopped
+	case proc.Refused:
+		return protocol.Impossible
+	default:
+		return protocol.Unstartable
+	}
+}
+
+// explain says why a command did not succeed: what it wrote to stderr tells
+// most, else what it wrote to stdout.
+func explain(result proc.Result, signal, stderr, stdout string) string {
+	var what string
+	switch {
+	case result.Err != nil:
+		return result.Err.Error()
+	case result.Success():
+		return ""
+	case signal != "" && result.Reason == proc.Exited && result.Signal == syscall.SIGKILL:
+		what = "ended by SIGKILL, which jobq did not send; the machine may have run out of memory"
+	case signal != "":
+		what = "ended by " + signal
+	default:
+		what = fmt.Sprintf("exit code %d", result.ExitCode)
+	}
+	text := strings.TrimSpace(stderr)
+	if text == "" {
+		text = strings.TrimSpace(stdout)
+	}
+	if text == "" {
+		return what
+	}
+	return what + ": " + text
+}
+
+func unstartable(err error) protocol.Outcome {
+	return protocol.Outcome{Kind: protocol.Unstartable, ExitCode: -1, Error: err.Error()}
+}
+
+func impossible(err error) protocol.Outcome {
+	return protocol.Outcome{Kind: protocol.Impossible, ExitCode: -1, Error: err.Error()}
+}
+
+var errNoCommand = fault.New(fault.Invalid, "the task has no cmd").
+	WithRemedy("add kwargs.cmd, the shell command to run")
+
+// signalNames are the signals that commands end by.
+var signalNames = map[syscall.Signal]string{
+	syscall.SIGABRT: "SIGABRT", syscall.SIGALRM: "SIGALRM", syscall.SIGBUS: "SIGBUS", syscall.SIGFPE: "SIGFPE",
+	syscall.SIGHUP: "SIGHUP", syscall.SIGILL: "SIGILL", syscall.SIGINT: "SIGINT", syscall.SIGKILL: "SIGKILL",
+	syscall.SIGPIPE: "SIGPIPE", syscall.SIGQUIT: "SIGQUIT", syscall.SIGSEGV: "SIGSEGV", syscall.SIGTERM: "SIGTERM",
+	syscall.SIGTRAP: "SIGTRAP",
+}
+
+func signalName(s syscall.Signal) string {
+	if name, known := signalNames[s]; known {
+		return name
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}
