@@ -160,9 +160,11 @@ func (q queue) lost() error {
 	return fault.Newf(fault.LeaseLost, "a message of queue %q was taken over by another receiver or is gone", q.name)
 }
 
+// Acknowledge need not survive a power failure: the message is then delivered
+// once more, as a queue may do at any time.
 func (q queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
 	errs := make([]error, len(ds))
-	err := q.do(ctx, false, func(tx *tx) error {
+	err := q.do(ctx, true, func(tx *tx) error {
 		for i, d := range ds {
 			err := q.acknowledge(tx, d.Receipt)
 			if err != nil && !refused(err) {

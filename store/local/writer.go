@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,9 @@ const (
 	// maxRequests bounds one transaction, so that the first answer is not held
 	// up by a crowd.
 	maxRequests = 128
+	// gatherTime bounds the wait for callers that were answered just now. A sync
+	// takes several times as long.
+	gatherTime = 50 * time.Microsecond
 	// pollInterval is how soon a waiting receive hears of another process.
 	pollInterval = 15 * time.Millisecond
 )
@@ -50,8 +54,12 @@ type writer struct {
 	stopped  chan struct{}
 	// relaxed is what the connection's synchronous setting is now.
 	relaxed bool
-	// next is a request that did not fit the transaction before.
-	next    *request
+	// crowd is how many requests the transaction before answered.
+	crowd int
+	// pending are durable requests that let relaxed ones go first. They do so
+	// once: putOff says that they did.
+	pending []*request
+	putOff  bool
 	version int64
 	polled  time.Time
 }
@@ -126,7 +134,7 @@ func (w *writer) loop() {
 	poll := time.NewTimer(pollInterval)
 	defer poll.Stop()
 	for {
-		if w.next != nil {
+		if len(w.pending) > 0 {
 			w.commit(w.gather(nil))
 			continue
 		}
@@ -142,7 +150,7 @@ func (w *writer) loop() {
 		case <-tick:
 		case <-w.bell.arrived:
 		case <-w.stop:
-			for batch := w.gather(nil); len(batch) > 0 || w.next != nil; batch = w.gather(nil) {
+			for batch := w.gather(nil); len(batch) > 0; batch = w.gather(nil) {
 				w.commit(batch)
 			}
 			return
@@ -150,15 +158,16 @@ func (w *writer) loop() {
 	}
 }
 
-// gather returns first and what else waits and fits with it.
+// gather returns first and what else waits. Callers that were answered together
+// are about to come back together: letting them run for a moment costs
+// microseconds, and each that makes it spares a sync.
 func (w *writer) gather(first *request) []*request {
-	var batch []*request
-	if w.next != nil {
-		batch, w.next = append(batch, w.next), nil
-	}
+	batch := w.pending
+	w.pending = nil
 	if first != nil {
 		batch = append(batch, first)
 	}
+	var patience time.Time
 	for len(batch) < maxRequests {
 		select {
 		case r := <-w.requests:
@@ -166,18 +175,52 @@ func (w *writer) gather(first *request) []*request {
 			continue
 		default:
 		}
-		break
+		if len(batch) >= w.crowd {
+			break
+		}
+		if patience.IsZero() {
+			patience = time.Now().Add(gatherTime)
+		} else if time.Now().After(patience) {
+			break
+		}
+		runtime.Gosched()
 	}
 	return batch
 }
 
-// commit runs batch, and whatever arrives meanwhile, in one transaction and
-// answers all. When the transaction as a whole fails, each request gets one of
-// its own, so that the one to blame does not spoil the others.
+// commit answers batch, in one transaction where it can. Where relaxed requests
+// meet durable ones they go first: they need no sync, and most of their callers
+// come back with something durable in time for the sync of the others.
 func (w *writer) commit(batch []*request) {
 	if len(batch) == 0 {
 		return
 	}
+	w.crowd = len(batch)
+	relaxed, durable := divide(batch)
+	if len(relaxed) > 0 && len(durable) > 0 && !w.putOff {
+		w.putOff, w.pending = true, durable
+		w.settle(relaxed)
+		return
+	}
+	w.putOff = false
+	w.settle(batch)
+}
+
+func divide(batch []*request) (relaxed, durable []*request) {
+	for _, r := range batch {
+		if r.relaxed {
+			relaxed = append(relaxed, r)
+		} else {
+			durable = append(durable, r)
+		}
+	}
+	return relaxed, durable
+}
+
+// settle runs batch, and what arrives meanwhile, in one transaction. When the
+// transaction as a whole fails, each request gets one of its own, so that the
+// one to blame does not spoil the others.
+func (w *writer) settle(batch []*request) {
 	o := w.transact(batch, false)
 	if o.err == nil || !o.begun || len(o.took) == 1 {
 		o.answer()
@@ -249,13 +292,13 @@ func (w *writer) undo(o *outcome, rest []*request, err error) *outcome {
 
 // more takes one further request that waits, if it fits the transaction.
 func (w *writer) more(batch []*request, relaxed bool) []*request {
-	if w.next != nil {
+	if relaxed && len(w.pending) > 0 {
 		return batch
 	}
 	select {
 	case r := <-w.requests:
 		if relaxed && !r.relaxed {
-			w.next = r
+			w.pending = append(w.pending, r)
 			return batch
 		}
 		return append(batch, r)
