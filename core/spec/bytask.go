@@ -19,11 +19,11 @@ type layout struct {
 	tasksLine int
 	// begin and end bound the text of the list.
 	begin, end int
-	// items has the offset and the number of the first line of each part of
-	// about partSize; parts begin with a list entry.
-	items []partStart
+	// parts have about the wanted size and begin with a list entry each.
+	parts []partStart
 }
 
+// partStart is the offset and the number of the first line of a part.
 type partStart struct{ offset, line int }
 
 // readByTask reads the list of tasks in parts, each parsed alone, so that no
@@ -35,14 +35,14 @@ func (r *reader) readByTask() bool {
 	if r.unusualBreaks {
 		return false
 	}
-	l, ok := findLayout(r.text)
+	l, ok := findLayout(r.text, r.partSize)
 	if !ok || !r.readFrame(l) {
 		return false
 	}
-	for i, part := range l.items {
+	for i, part := range l.parts {
 		end := l.end
-		if i+1 < len(l.items) {
-			end = l.items[i+1].offset
+		if i+1 < len(l.parts) {
+			end = l.parts[i+1].offset
 		}
 		if !r.readPart(r.text[part.offset:end], part.line-1) {
 			return false
@@ -113,7 +113,7 @@ func (r *reader) parsePart(text []byte) (*yaml.Node, bool) {
 // findLayout looks for the list of tasks line by line. It may be wrong about
 // what it finds, for instance inside of a text in quotes: then a part does not
 // parse or the frame has no such key.
-func findLayout(text []byte) (layout, bool) {
+func findLayout(text []byte, size int) (layout, bool) {
 	var l layout
 	indent := -1
 	for offset, line := 0, 1; offset < len(text); line++ {
@@ -131,8 +131,8 @@ func findLayout(text []byte) (layout, bool) {
 			// Blank lines and comments belong to whatever is around them.
 		case isEntry(bare) && (indent < 0 || len(content)-len(bare) == indent):
 			indent = len(content) - len(bare)
-			if n := len(l.items); n == 0 || offset-l.items[n-1].offset >= partSize {
-				l.items = append(l.items, partStart{offset, line})
+			if n := len(l.parts); n == 0 || offset-l.parts[n-1].offset >= size {
+				l.parts = append(l.parts, partStart{offset, line})
 			}
 		case indent < 0:
 			return l, false

@@ -123,6 +123,7 @@ func TestByTaskEqualsWhole(t *testing.T) {
 			t.Parallel()
 			text := caseText(t, c.File)
 			byTask, whole := newReader(c.File, text, nil), newReader(c.File, text, nil)
+			byTask.partSize = 1 // every task alone
 			if !byTask.readByTask() {
 				t.Fatal("the file was not read task by task")
 			}

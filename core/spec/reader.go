@@ -27,6 +27,8 @@ type reader struct {
 	tasks        []taskSource
 	dependencies int
 
+	// partSize is how much text of the task list is parsed at once.
+	partSize int
 	// base is added to the line of every node: nodes may come from a part of
 	// the text that was parsed alone.
 	base int
@@ -66,6 +68,7 @@ func newReader(name string, text []byte, o *Options) *reader {
 	r := &reader{
 		file:       name,
 		text:       text,
+		partSize:   partSize,
 		taskTable:  taskKeys(),
 		shellTable: shellKeys(),
 		topPlaces:  make(map[dag.Field]place),
