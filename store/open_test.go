@@ -1,0 +1,78 @@
+package store_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"jobq/core/fault"
+	"jobq/store"
+)
+
+func TestParseLocation(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]store.Location{
+		"local/default":        {Storage: "local", Prefix: "default"},
+		"myaccount/MyProject":  {Storage: "myaccount", Prefix: "MyProject"},
+		"sb://namespace/Trial": {Storage: "sb://namespace", Prefix: "Trial"},
+	} {
+		got, err := store.ParseLocation(text)
+		if err != nil || got != want {
+			t.Errorf("ParseLocation(%q) = %v, error %v, want %v", text, got, err, want)
+		}
+		if got.String() != text {
+			t.Errorf("ParseLocation(%q).String() = %q", text, got)
+		}
+	}
+	for _, text := range []string{"", "local", "/default", "local/", "/"} {
+		if got, err := store.ParseLocation(text); !fault.Is(err, fault.Invalid) {
+			t.Errorf("ParseLocation(%q) = %v, error %v, want fault invalid", text, got, err)
+		}
+	}
+}
+
+func TestOpenServesWhatItSays(t *testing.T) {
+	t.Parallel()
+	for _, storage := range []string{store.Local, store.Memory} {
+		s, err := store.Open(t.Context(), store.Location{Storage: storage, Prefix: "main"}, store.Options{Home: filepath.Join(t.TempDir(), "home")})
+		if err != nil {
+			t.Errorf("Open(%s) = error %v", storage, err)
+			continue
+		}
+		if _, err := s.States.Create(t.Context(), "w", []byte("state")); err != nil {
+			t.Errorf("Create in %s = error %v", storage, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("Close of %s = error %v", storage, err)
+		}
+	}
+}
+
+func TestOpenRefusesOtherStoragesWithARemedy(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(t.Context(), store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{})
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "myaccount") || !strings.Contains(fault.RemedyOf(err), "local/Trial") {
+		t.Errorf("Open(myaccount) = error %v, remedy %q, want fault invalid that names the account and local/Trial", err, fault.RemedyOf(err))
+	}
+}
+
+func TestDefaultHome(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"JOBQ_HOME wins":                {map[string]string{"JOBQ_HOME": "data", "XDG_DATA_HOME": "/xdg", "HOME": "/home/me"}, "data"},
+		"the data directory comes next": {map[string]string{"XDG_DATA_HOME": "/xdg", "HOME": "/home/me"}, "/xdg/jobq"},
+		"a relative one is ignored":     {map[string]string{"XDG_DATA_HOME": "xdg", "HOME": "/home/me"}, "/home/me/.local/share/jobq"},
+		"the home directory is last":    {map[string]string{"HOME": "/home/me"}, "/home/me/.local/share/jobq"},
+	} {
+		got, err := store.DefaultHome(func(key string) string { return tc.env[key] })
+		if err != nil || got != tc.want {
+			t.Errorf("%s: DefaultHome = %q, error %v, want %q", name, got, err, tc.want)
+		}
+	}
+	if got, err := store.DefaultHome(func(string) string { return "" }); !fault.Is(err, fault.Invalid) {
+		t.Errorf("DefaultHome of an empty environment = %q, error %v, want fault invalid", got, err)
+	}
+}
