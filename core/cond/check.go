@@ -208,7 +208,7 @@ func parentList(parents []string) string {
 func listNames(names []string, limit int) string {
 	shown := make([]string, 0, limit)
 	for _, name := range names[:min(limit, len(names))] {
-		shown = append(shown, shorten(name, 64))
+		shown = append(shown, cut(name, 64))
 	}
 	text := strings.Join(shown, ", ")
 	if left := len(names) - len(shown); left > 0 {

@@ -58,13 +58,14 @@ type tally struct {
 
 // failure stands for a value that could not be computed.
 type failure struct {
-	at     node
-	parent string // of a reference
-	// explain makes message and hint when they are needed: an aggregate may meet
-	// ten thousand failures that nobody asks about.
+	at node
+	// brief says what is wrong where the reference stands beside it; explain says
+	// it in full. It is only called for the failure that ends an evaluation: an
+	// aggregate may meet ten thousand that nobody asks about.
+	brief   string
 	explain func() (message, hint string)
 	// onMatch says that it hangs on the matched input of an aggregate; else it
-	// hangs on parents.
+	// hangs on the parents with these indices.
 	onMatch bool
 	parents []int
 }
@@ -107,22 +108,22 @@ func (e *evaluation) read() {
 	}
 	next := make([]int, len(e.needed))
 	readers := make([]need, 0, len(e.needed))
-	for i, position := range e.positions {
+	for i, name := range e.names {
 		readers = readers[:0]
 		for j, n := range e.needed {
-			if next[j] < len(n.members) && n.members[next[j]] == position {
+			if next[j] < len(n.members) && n.members[next[j]] == i {
 				next[j]++
 				readers = append(readers, n)
 			}
 		}
-		out := e.output(e.names[i], fields(readers))
+		out := e.output(name, fields(readers))
 		for _, n := range readers {
 			for _, r := range n.references {
 				value, problem := out.follow(r)
 				if problem != nil {
 					problem.onMatch = n.pattern
 					if !n.pattern {
-						problem.parents = []int{position}
+						problem.parents = []int{i}
 					}
 					value = problem
 				}

@@ -27,18 +27,18 @@ func (e *evaluation) result(value any) Result {
 		result.Outcome = True
 	}
 	n := e.decisive(e.expression.root)
-	result.Reason = shorten(e.sentence(n), reasonLength)
+	result.Reason = cut(e.sentence(n), reasonLength)
 	return result
 }
 
 // explainFailure fills in the parts of an error.
 func (e *evaluation) explainFailure(result *Result, problem *failure) {
 	message, hint := problem.explain()
-	message = shorten(message, reasonLength/2)
+	message = cut(message, reasonLength/2)
 	result.Err = &Fault{position(e.expression.source, problem.at.place().start), message, hint}
 	slices.Sort(problem.parents)
 	for _, parent := range slices.Compact(problem.parents) {
-		name := e.parents[parent]
+		name := e.names[parent]
 		result.Blames = append(result.Blames, name)
 		if !e.inputs[name].Completed {
 			result.Incomplete = append(result.Incomplete, name)
@@ -48,7 +48,7 @@ func (e *evaluation) explainFailure(result *Result, problem *failure) {
 	if facts := e.facts(problem.at); len(facts) > 0 {
 		reason += " (" + strings.Join(facts, ", ") + ")"
 	}
-	result.Reason = shorten(reason, reasonLength)
+	result.Reason = cut(reason, reasonLength)
 }
 
 // decisive returns the part of n that settled its value: the operand at which a
@@ -129,7 +129,7 @@ func (e *evaluation) sentence(n node) string {
 // text returns the source of n in one line.
 func (e *evaluation) text(n node) string {
 	at := n.place()
-	return shorten(e.expression.source[at.start:at.end], sourceLength)
+	return cut(oneLine(e.expression.source[at.start:at.end]), sourceLength)
 }
 
 // facts lists the references and aggregates below n that were evaluated.
@@ -231,9 +231,9 @@ func (e *evaluation) describeAggregate(a *aggregate) string {
 func (e *evaluation) describeInput(a *aggregate, index int) string {
 	var values []string
 	for _, entry := range e.entries(a, index) {
-		value := entry.Reference + " = " + entry.Value
+		value := cut(entry.Reference, sourceLength) + " = " + entry.Value
 		if entry.Problem != "" {
-			value = entry.Reference + ": " + entry.Problem
+			value = cut(entry.Reference, sourceLength) + ": " + entry.Problem
 		}
 		if !slices.Contains(values, value) && len(values) < reasonValues {
 			values = append(values, value)

@@ -170,7 +170,8 @@ func isPlainName(name string) bool {
 
 // closest returns the candidate that name was most likely meant to be, or "".
 func closest(name string, candidates []string) string {
-	best, found := max(1, len(name)/3)+1, ""
+	// Two changes, or one in three letters; of a single letter nothing is left.
+	best, found := max(min(len(name)-1, 2), len(name)/3)+1, ""
 	for _, candidate := range candidates {
 		if strings.EqualFold(candidate, name) {
 			return candidate

@@ -28,28 +28,36 @@ func (e *evaluation) output(parent string, fields []string) output {
 // follow goes along the path of a reference.
 func (o output) follow(r *reference) (any, *failure) {
 	if o.err != nil {
-		return nil, o.failure(r, func() (string, string) {
+		return nil, &failure{at: r, brief: "the output " + o.err.Error(), explain: func() (string, string) {
 			return fmt.Sprintf("the output of %s %s", quote(o.parent), o.err), "let the task write one JSON value"
-		})
+		}}
 	}
 	if len(o.Output) == 0 && len(r.path) > 0 {
-		return nil, o.failure(r, func() (string, string) {
+		return nil, &failure{at: r, brief: "no output", explain: func() (string, string) {
 			if !o.Completed {
 				return quote(o.parent) + " did not complete and has no output", ""
 			}
 			return quote(o.parent) + " has no output", "let the task write one, or compare the parent itself with None"
-		})
+		}}
 	}
 	value, depth := walk(o.value, r.path)
 	if depth < len(r.path) {
-		return nil, o.failure(r, func() (string, string) {
+		return nil, &failure{at: r, brief: r.path[depth].missing(), explain: func() (string, string) {
 			// The fields that were not wanted are there for the message.
 			whole, _ := decode(o.Output, nil)
 			owner, depth := walk(whole, r.path)
 			return o.describe(r, depth, owner)
-		})
+		}}
 	}
 	return value, nil
+}
+
+// missing says that the step leads nowhere.
+func (s step) missing() string {
+	if s.indexed {
+		return "no item " + strconv.Itoa(s.index)
+	}
+	return "no field " + quote(s.key)
 }
 
 // walk goes along a path as far as it can, and returns where it came to and the
@@ -63,10 +71,6 @@ func walk(value any, path []step) (any, int) {
 		value = next
 	}
 	return value, len(path)
-}
-
-func (o output) failure(r *reference, explain func() (string, string)) *failure {
-	return &failure{at: r, parent: o.parent, explain: explain}
 }
 
 // access reads a field, a key or an item of value.

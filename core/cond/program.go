@@ -10,15 +10,15 @@ import (
 // Program is an expression that was checked against the parents of one task and
 // is ready to be evaluated.
 type Program struct {
-	*binding
 	expression *Expression
 	code       *vm.Program
+	// names are the parents to be read, in the order of the parents. Everything
+	// else names a parent by its index here.
+	names []string
+	// resolved holds the source of each reference, by slot.
+	resolved []*source
 	// needed are the distinct names and patterns of the references.
 	needed []need
-	// names are the parents to be read, in the order of parents; positions are
-	// their indices among all parents.
-	names     []string
-	positions []int
 }
 
 // need is a name or pattern with the references that read it.
@@ -53,8 +53,8 @@ func compile(source string, parents []string, tolerant bool) (*Program, []Fault)
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	p := &Program{binding: bound, expression: expression}
-	p.gather()
+	p := &Program{expression: expression, resolved: bound.resolved}
+	p.gather(parents)
 	code, err := p.emit()
 	if err != nil {
 		return nil, []Fault{{position(source, 0), "internal: " + err.Error(), "please report this condition"}}
@@ -63,15 +63,17 @@ func compile(source string, parents []string, tolerant bool) (*Program, []Fault)
 	return p, nil
 }
 
-// gather lists the parents that must be read and who reads them.
-func (p *Program) gather() {
+// gather lists the parents that must be read and who reads them, and numbers the
+// members of the sources anew among those parents.
+func (p *Program) gather(parents []string) {
+	var positions []int
 	for _, r := range p.expression.references {
 		s := p.resolved[r.slot]
 		at := slices.IndexFunc(p.needed, func(n need) bool { return n.source == s })
 		if at < 0 {
 			at = len(p.needed)
 			p.needed = append(p.needed, need{source: s, fields: []string{}})
-			p.positions = append(p.positions, s.members...)
+			positions = append(positions, s.members...)
 		}
 		n := &p.needed[at]
 		n.references = append(n.references, r)
@@ -81,10 +83,15 @@ func (p *Program) gather() {
 			n.fields = append(n.fields, r.path[0].key)
 		}
 	}
-	slices.Sort(p.positions)
-	p.positions = slices.Compact(p.positions)
-	for _, position := range p.positions {
-		p.names = append(p.names, p.parents[position])
+	slices.Sort(positions)
+	positions = slices.Compact(positions)
+	for _, position := range positions {
+		p.names = append(p.names, parents[position])
+	}
+	for _, n := range p.needed {
+		for i, position := range n.members {
+			n.members[i], _ = slices.BinarySearch(positions, position)
+		}
 	}
 }
 

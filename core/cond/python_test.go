@@ -120,7 +120,7 @@ func (g *generator) question() (question, []string) {
 	q := question{Outputs: map[string]*string{}}
 	parents := []string{}
 	for _, name := range []string{"a", "b", "train-1", "train-2", "train-a", "x[1]", "p/q", "true", "été"} {
-		if g.IntN(2) == 0 && len(parents) > 0 {
+		if g.IntN(3) > 0 && len(parents) > 0 {
 			continue
 		}
 		parents = append(parents, name)
@@ -357,7 +357,7 @@ func TestPatternsMatchAsInPython(t *testing.T) {
 		}
 		return string(characters)
 	}
-	requests := make([]request, 20_000)
+	requests := make([]request, 8_000)
 	for i := range requests {
 		requests[i].Pattern = word(10, `ab-![]*?^\&|~/zé`) + pick(g, "", "*")
 		if g.IntN(2) == 0 {
@@ -379,7 +379,7 @@ func TestPatternsMatchAsInPython(t *testing.T) {
 			}
 		}
 	}
-	if matched < 5_000 {
+	if matched < 2_000 {
 		t.Errorf("only %d pairs match: the generator is lopsided", matched)
 	}
 }

@@ -53,7 +53,6 @@ func (p *parser) reference() node {
 		return p.nothing(r.start)
 	}
 	p.repair(r)
-	r.nameEnd = p.last
 	for {
 		switch {
 		case p.at("."), p.atDotNumber():

@@ -16,25 +16,8 @@ import (
 // ellipsis marks what was cut.
 const ellipsis = "…"
 
-// shorten cuts a text to at most limit bytes, at a character, and puts blanks
-// for line breaks.
-func shorten(text string, limit int) string {
-	if len(text) > limit {
-		end := limit - len(ellipsis)
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end] + ellipsis
-	}
-	return strings.Join(strings.Fields(text), " ")
-}
-
-// render returns a value as JSON of at most limit bytes, cut with an ellipsis,
-// without ever writing much more than that.
-func render(value any, limit int) string {
-	w := renderer{limit: limit}
-	w.value(value)
-	text := string(w.text)
+// cut shortens a text to at most limit bytes, at a character.
+func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
@@ -43,6 +26,17 @@ func render(value any, limit int) string {
 		end--
 	}
 	return text[:end] + ellipsis
+}
+
+// oneLine puts single blanks for line breaks and runs of blanks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// render returns a value as JSON of at most limit bytes, cut with an ellipsis,
+// without ever writing much more than that. Infinity is spelled as Python does.
+func render(value any, limit int) string {
+	w := renderer{limit: limit}
+	w.value(value)
+	return cut(string(w.text), limit)
 }
 
 // renderer writes until it is full.
@@ -79,7 +73,11 @@ func (w *renderer) value(value any) {
 // float writes a float so that it is told from an integer.
 func (w *renderer) float(value float64) {
 	if math.IsInf(value, 0) {
-		w.text = append(w.text, strconv.FormatFloat(value, 'g', -1, 64)...)
+		infinity := "Infinity"
+		if value < 0 {
+			infinity = "-Infinity"
+		}
+		w.text = append(w.text, infinity...)
 		return
 	}
 	digits, err := json.Marshal(value)

@@ -60,8 +60,6 @@ type reference struct {
 	name         string
 	star, dotted bool
 	path         []step
-	// nameEnd is the offset behind the name, where the path begins.
-	nameEnd int
 	// slot numbers the references of an expression in source order.
 	slot int
 	// within is the aggregate around the reference, or nil.

@@ -20,12 +20,13 @@ func (t *tracer) add(entry TraceEntry) {
 	if t.full || t.seen[entry.Reference] {
 		return
 	}
+	t.seen[entry.Reference] = true
+	entry.Reference = cut(entry.Reference, sourceLength)
 	size := len(entry.Reference) + len(entry.Value) + len(entry.Problem)
 	if len(t.entries) == traceEntries || t.bytes+size > traceBytes {
 		t.full = true
 		return
 	}
-	t.seen[entry.Reference] = true
 	t.bytes += size
 	t.entries = append(t.entries, entry)
 }
@@ -95,16 +96,15 @@ func (e *evaluation) entries(a *aggregate, index int) []TraceEntry {
 	return entries
 }
 
-// entry is the value of one reference for one parent.
+// entry is the value of one reference for one parent. The reference is not cut
+// yet: cut ones can't be told apart.
 func (e *evaluation) entry(r *reference, parent int, value any) TraceEntry {
-	entry := TraceEntry{Parent: e.parents[parent], Reference: r.String()}
+	entry := TraceEntry{Parent: e.names[parent], Reference: r.String()}
 	if e.resolved[r.slot].pattern {
 		entry.Reference = r.spell(entry.Parent, false)
 	}
-	entry.Reference = shorten(entry.Reference, sourceLength)
 	if problem, ok := value.(*failure); ok {
-		message, _ := problem.explain()
-		entry.Problem = shorten(message, sourceLength)
+		entry.Problem = cut(problem.brief, sourceLength)
 	} else {
 		entry.Value = render(value, valueLength)
 	}
