@@ -136,7 +136,15 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 // Run serves the queues until ctx ends or the worker was idle for IdleTimeout,
 // and returns when every command has ended and was reported or given back. A
 // stop that was asked for is no error.
-func (w *Worker) Run(ctx context.Context) (err error) {
+func (w *Worker) Run(ctx context.Context) error {
+	err := w.serve(ctx)
+	if ctx.Err() != nil && fault.Is(err, fault.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (w *Worker) serve(ctx context.Context) (err error) {
 	// What has to be tidied up is tidied up after the end of ctx.
 	live := context.WithoutCancel(ctx)
 	member, leave, err := w.join(ctx)

@@ -3,11 +3,13 @@
 package worker_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -315,5 +317,46 @@ func TestAWorkerNeedsAStoreAndAQueue(t *testing.T) {
 	t.Parallel()
 	if _, err := worker.New(worker.Config{}); !fault.Is(err, fault.Invalid) {
 		t.Errorf("New of nothing = %v, want invalid", err)
+	}
+}
+
+func TestWhatSurvivedALostStartIsKilledBeforeTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	fifo := proctest.NewFifo(t)
+	orphan := exec.Command("/bin/sh", "-c", fifo.Hold()+"echo up >&9; sleep 300")
+	orphan.Env = append(os.Environ(), "JOBQ_RUN_ID=lost")
+	if err := orphan.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer orphan.Wait()
+	defer orphan.Process.Kill()
+	fifo.Await(t, "up")
+	body, err := msg.EncodeRecord(msg.AttemptRecord{Start: 1, TTL: time.Nanosecond, RunID: "lost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := port.RecordKey{Workflow: "w", Task: "t", Attempt: 1}
+	if _, err := r.store.Port().Records.Create(t.Context(), key, port.Record{Owner: "dead", Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	c := r.run(cmd("true"))
+	if !c.Success || c.Start != 2 {
+		t.Errorf("completion = %+v, want success of start 2", c)
+	}
+	fifo.AwaitEnd(t)
+}
+
+func TestAStopBeforeTheStartIsNoError(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w, err := worker.New(r.conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Run(ctx); err != nil {
+		t.Errorf("Run = %v, want nil", err)
 	}
 }

@@ -40,9 +40,9 @@ func (t *Task) index() (map[string]*string, error) {
 	return index, nil
 }
 
-// Upstream returns the output of parent, or null where it has none, or the part
-// of it that path names: keys and positions with dots between them, such as
-// metrics.mae or items.0. Fails with fault.NotFound for a task that is no parent
+// Upstream returns the output of parent, or the part of it that path names: keys
+// and positions with dots between them, such as metrics.mae or items.0. Of a
+// parent without output it returns null, whatever the path. Fails with fault.NotFound for a task that is no parent
 // and for a path that leads nowhere.
 func (t *Task) Upstream(parent, path string) (json.RawMessage, error) {
 	index, err := t.index()
