@@ -176,3 +176,40 @@ func coordinate(b *testing.B, store *port.Store, tasks, inbox port.Queue, left, 
 		n -= len(ds)
 	}
 }
+
+// BenchmarkList pages through an index of 10,000 workflows, 100 at a time.
+func BenchmarkList(b *testing.B) {
+	store := benchStore(b)
+	var wg sync.WaitGroup
+	for worker := range 16 {
+		wg.Go(func() {
+			for i := worker; i < 10_000; i += 16 {
+				row := port.Row{Workflow: fmt.Sprintf("w%05d", i), Status: []string{"running", "failed", "completed"}[i%3], CreatedAt: time.Unix(int64(i), 0)}
+				if _, err := store.Index.Project(b.Context(), row, ""); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	middle := ""
+	for range 30 {
+		_, next, err := store.Index.List(b.Context(), port.Filter{After: middle})
+		if err != nil {
+			b.Fatal(err)
+		}
+		middle = next
+	}
+	for name, filter := range map[string]port.Filter{
+		"first page": {}, "middle page": {After: middle}, "one status": {Status: []string{"failed"}}, "two statuses": {Status: []string{"failed", "running"}},
+		"prefix": {Prefix: "w01"}, "prefix and status": {Prefix: "w01", Status: []string{"failed"}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if rows, _, err := store.Index.List(b.Context(), filter); err != nil || len(rows) != 100 {
+					b.Fatalf("List gave %d rows, error %v", len(rows), err)
+				}
+			}
+		})
+	}
+}

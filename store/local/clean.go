@@ -70,7 +70,7 @@ func (s *Store) removeOrphans(ctx context.Context, process string) error {
 	for _, file := range files {
 		name := path.Join(process, file.Name())
 		var one int
-		named, err := s.read.row(ctx, "SELECT 1 FROM output WHERE file = ?", []any{name}, &one)
+		named, err := s.read.row(ctx, "SELECT 1 FROM output WHERE file = ? AND file <> ''", []any{name}, &one)
 		if err != nil {
 			return err
 		}
