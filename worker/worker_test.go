@@ -163,7 +163,7 @@ func TestParentsOutputsAreReadyFiles(t *testing.T) {
 	if err := r.store.Port().Outputs.Put(t.Context(), "w/big.json", []byte("[1, 2]")); err != nil {
 		t.Fatal(err)
 	}
-	c := r.run(cmd(`
+	c := r.run(cmd(`exec 2>&1
 jobq upstream get "train/a b" metrics.mae
 jobq upstream get "train/a b" items.1
 jobq upstream get "train/a b" nothing; echo $?

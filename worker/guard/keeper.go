@@ -182,7 +182,9 @@ func (k *Keeper) Close(ctx context.Context) error {
 	<-k.done
 	k.mu.Lock()
 	last := k.present
-	k.present = nil
+	if last != nil {
+		k.present, k.arrived = nil, make(chan struct{})
+	}
 	k.mu.Unlock()
 	if last == nil {
 		return nil

@@ -16,8 +16,9 @@ import (
 const (
 	// IndexFile maps each parent to the name of its file, or to null.
 	IndexFile = "index.json"
-	// RefsFile maps each parent to its reference, or to null.
-	RefsFile = "upstream_refs.json"
+	// RefsFile maps each parent to its reference, or to null. It is hidden from
+	// patterns that are meant for the outputs.
+	RefsFile = ".upstream_refs.json"
 )
 
 // Task is the start that this process is a part of.

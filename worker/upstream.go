@@ -1,0 +1,170 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/worker/protocol"
+	"jobq/worker/taskapi"
+)
+
+const (
+	// maxFileName is the longest file name that an output of a parent gets.
+	maxFileName = 200
+	// maxShared is how many directories a worker keeps for tasks whose parents
+	// left nothing: siblings have the same, and need not write it again.
+	maxShared = 64
+)
+
+// errDisk marks what this machine could not do. Another machine may.
+var errDisk = errors.New("the disk of the worker failed")
+
+func diskFault(err error, text string) error {
+	return fault.Wrap(fault.Unavailable, fmt.Errorf("%w: %w", errDisk, err), text)
+}
+
+// sharedInputs are the directories of tasks whose parents left no output, by
+// the content of their index. Safe for concurrent use.
+type sharedInputs struct {
+	mu   sync.Mutex
+	dirs map[string]string
+}
+
+// get returns the directory for index, making it with write where there is
+// none yet, or empty where no more are kept.
+func (s *sharedInputs) get(index []byte, name func() string, write func(dir string) error) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if dir, known := s.dirs[string(index)]; known || len(s.dirs) >= maxShared {
+		return dir, nil
+	}
+	dir := name()
+	if err := write(dir); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	if s.dirs == nil {
+		s.dirs = make(map[string]string)
+	}
+	s.dirs[string(index)] = dir
+	return dir, nil
+}
+
+// prepare names the files of a start and writes the outputs of its parents.
+func (s *scratch) prepare(ctx context.Context, start protocol.Start) (*startFiles, error) {
+	dir, err := s.sharedDir(start.Task.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	f := &startFiles{outputPath: filepath.Join(s.outputs, s.number()+".json"), upstreamDir: dir}
+	if dir == "" {
+		f.inputs = filepath.Join(s.dir, s.number())
+		f.upstreamDir = f.inputs
+		if err := f.writeUpstream(ctx, start); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(f.inputs))
+		}
+	}
+	f.refsPath = filepath.Join(f.upstreamDir, taskapi.RefsFile)
+	return f, nil
+}
+
+func (s *scratch) number() string { return strconv.FormatUint(s.starts.Add(1), 10) }
+
+// sharedDir returns the directory for a task without parents, or with parents
+// that left nothing, or empty where the task needs one of its own.
+func (s *scratch) sharedDir(refs *msg.Refs) (string, error) {
+	if refs == nil {
+		return s.noUpstream, nil
+	}
+	if len(refs.Canonical)+len(refs.Literal) > 0 {
+		return "", nil
+	}
+	index := make(map[string]*string, len(refs.None))
+	for _, parent := range refs.None {
+		index[parent] = nil
+	}
+	body, err := json.Marshal(index)
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, err, "the names of the parents cannot be written as JSON")
+	}
+	name := func() string { return filepath.Join(s.dir, s.number()) }
+	return s.shared.get(body, name, func(dir string) error { return writeMaps(dir, body, body) })
+}
+
+// writeMaps makes dir with the two maps that every start has.
+func writeMaps(dir string, index, refs []byte) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return diskFault(err, "the start has no directory for its inputs")
+	}
+	return errors.Join(
+		writeFile(filepath.Join(dir, taskapi.IndexFile), index),
+		writeFile(filepath.Join(dir, taskapi.RefsFile), refs))
+}
+
+// writeUpstream writes one file for each parent that has an output, and the two
+// maps: from parent to file, and from parent to reference as ai4s-jobq has it.
+func (f *startFiles) writeUpstream(ctx context.Context, start protocol.Start) error {
+	files, refs := map[string]*string{}, map[string]*string{}
+	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {
+		files[parent], refs[parent] = nil, nil
+		if ref != "" {
+			files[parent], refs[parent] = new(upstreamFile(parent)), &ref
+		}
+	}
+	index, err := json.Marshal(files)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the names of the parents cannot be written as JSON")
+	}
+	flat, err := json.Marshal(refs)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the references of the parents cannot be written as JSON")
+	}
+	if err := writeMaps(f.inputs, index, flat); err != nil {
+		return err
+	}
+	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {
+		if ref == "" {
+			continue
+		}
+		body, err := start.Fetch(ctx, ref)
+		if err != nil {
+			return fault.Wrapf(fault.CodeOf(err), err, "output of %q", parent)
+		}
+		if err := writeFile(filepath.Join(f.inputs, *files[parent]), bytes.TrimSpace(body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upstreamFile names the file of a parent: NAME.json where the name is a plain
+// one, escaped or shortened where it is not. Different parents get different
+// files; the index file says which.
+func upstreamFile(parent string) string {
+	name := msg.Escape(parent)
+	if len(name) > maxFileName {
+		sum := sha256.Sum256([]byte(parent))
+		name = name[:maxFileName-65] + "~" + hex.EncodeToString(sum[:])
+	}
+	if name+".json" == taskapi.IndexFile {
+		name = "~" + name // Escape never writes this
+	}
+	return name + ".json"
+}
+
+func writeFile(path string, body []byte) error {
+	if err := os.WriteFile(path, body, 0o600); err != nil {
+		return diskFault(err, "the inputs of the start cannot be written")
+	}
+	return nil
+}
