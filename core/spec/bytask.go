@@ -67,13 +67,18 @@ func (r *reader) readFrame(l layout) bool {
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
-		if key.Line == l.tasksLine && key.Column == 1 && key.Value == "tasks" && isNull(value) && value.Value == "" {
-			// What stands there is not null but the list that was taken out.
-			list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: value.Line, Column: value.Column}
-			root.Content[i+1] = list
-			r.readTop(root, list)
-			return true
+		if key.Value != "tasks" {
+			continue
 		}
+		// The first such key counts, and must be the one that was found.
+		if key.Line != l.tasksLine || !isNull(value) || value.Value != "" {
+			return false
+		}
+		// What stands there is not null but the list that was taken out.
+		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: value.Line, Column: value.Column}
+		root.Content[i+1] = list
+		r.readTop(root, list)
+		return true
 	}
 	return false
 }

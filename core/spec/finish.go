@@ -37,19 +37,34 @@ func (r *reader) finish() (*dag.Definition, Diagnostics) {
 	return &r.definition, r.diagnostics
 }
 
-// validate reports what dag finds, except where a fault of the same field is
-// reported already and the problem may be its consequence.
+// validate reports what dag finds and is not the consequence of a fault that is
+// reported already.
 func (r *reader) validate() {
 	for _, p := range dag.Validate(&r.definition) {
-		field := dag.At(p.Path.Task, p.Path.Field)
-		if r.faulted[field] && p.Path.Element < 0 || r.faulted[dag.At(p.Path.Task, "")] && p.Path.Field == dag.FieldName && p.Message == "the task name is empty" {
-			continue
+		if !r.consequence(p.Path) {
+			r.problem(p, Error)
 		}
-		if p.Path.Field == dag.FieldDepPolicy && r.faulted[dag.At(p.Path.Task, dag.FieldDependsOn)] {
-			continue
-		}
-		r.problem(p, Error)
 	}
+}
+
+// consequence reports whether a problem at p only follows from another fault: of
+// the same field, of the keys of a task that then has no name, or of the
+// dependencies that dep_policy counts.
+func (r *reader) consequence(p dag.Path) bool {
+	if p.Element >= 0 {
+		return false
+	}
+	switch p.Field {
+	case dag.FieldName:
+		if r.faulted[dag.At(p.Task, "")] && r.taskName(p.Task) == "" && p.Task >= 0 {
+			return true
+		}
+	case dag.FieldDepPolicy:
+		if r.faulted[dag.At(p.Task, dag.FieldDependsOn)] {
+			return true
+		}
+	}
+	return r.faulted[p]
 }
 
 func (r *reader) problem(p dag.Problem, severity Severity) {

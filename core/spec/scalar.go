@@ -17,8 +17,27 @@ func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// standardTags are the tags whose meaning is plain. Others would need a reader
-// of their own, so they are refused and not ignored.
+// kindOf says what n is in the words of people.
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "map"
+	case yaml.SequenceNode:
+		return "list"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "null value"
+	case "!!bool":
+		return "true/false value"
+	case "!!int", "!!float":
+		return "number"
+	}
+	return "text"
+}
+
+// standardTag reports whether the meaning of a tag is plain. Others would need a
+// reader of their own, so they are refused and not ignored.
 func standardTag(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge", "!!map", "!!seq", "!":

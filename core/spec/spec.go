@@ -45,8 +45,8 @@ func (l Limits) withDefaults() Limits {
 type Format uint8
 
 const (
-	// FormatAuto goes by the ending of the name; without a known one, a text
-	// that is one JSON value is JSON and anything else is YAML.
+	// FormatAuto takes a name that ends in .json for JSON, and of other texts
+	// those that are one JSON object; everything else is YAML.
 	FormatAuto Format = iota
 	// FormatYAML is YAML, whatever the name.
 	FormatYAML
@@ -118,15 +118,14 @@ func tooLarge(name, how string, most int64) error {
 
 const splitRemedy = "split it into several workflows, or keep large data out of the definition"
 
+// looksLikeJSON reports whether a text is JSON by its name or because all of it
+// is one JSON object: that is YAML too, but not every escape of JSON is known to
+// the YAML parser.
 func looksLikeJSON(name string, text []byte) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".json":
+	if strings.EqualFold(path.Ext(name), ".json") {
 		return true
-	case ".yaml", ".yml":
-		return false
 	}
-	trimmed := bytes.TrimLeft(text, " \t\r\n")
-	return bytes.HasPrefix(trimmed, []byte("{")) && syntaxFault(text) == nil
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) && syntaxFault(text) == nil
 }
 
 // acceptText checks what can be said about the bytes alone.
