@@ -89,6 +89,7 @@ type OutputLine struct {
 // Worker runs tasks. Make it with New.
 type Worker struct {
 	conf Config
+	host string
 }
 
 // New returns a Worker. Fails with fault.Invalid where Config lacks something.
@@ -123,7 +124,7 @@ func New(c Config) (*Worker, error) {
 		host = "localhost"
 	}
 	c.Name = cmp.Or(c.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
-	return &Worker{conf: c}, nil
+	return &Worker{conf: c, host: host}, nil
 }
 
 func orDefault(d, otherwise time.Duration) time.Duration {
@@ -192,7 +193,7 @@ func (w *Worker) join(ctx context.Context) (port.Membership, func(context.Contex
 		return w.conf.Membership, func(context.Context) error { return nil }, nil
 	}
 	member, err := w.conf.Store.Presence.Join(ctx, port.Member{
-		Kind: "worker", Host: w.conf.Name, PID: os.Getpid(),
+		Kind: "worker", Host: w.host, PID: os.Getpid(),
 		Queues: w.conf.Queues, Slots: w.conf.Slots, Started: time.Now().UTC(),
 	})
 	if err != nil {

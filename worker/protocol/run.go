@@ -89,17 +89,17 @@ func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) en
 func (a *attempt) interrupted(ctx, command context.Context, out Outcome) (ending, bool) {
 	cause := context.Cause(command)
 	switch {
-	case out.Kind == Unstartable:
+	case out.Kind == Unstartable && cause == nil:
 		return ending{because: errors.New(out.Error), crashed: true, rest: a.rest(a.rec.Crashes)}, true
-	case out.Kind == Unprepared && ctx.Err() != nil:
-		return ending{because: ErrStopping}, true
-	case out.Kind == Unprepared:
+	case out.Kind == Unprepared && cause == nil:
 		return ending{because: errors.New(out.Error), rest: a.rest(1)}, true
 	case out.success():
 		return ending{}, false
 	case errors.Is(cause, ErrLockLost), out.Kind == Exited && out.Signal != "" && a.silence() >= a.h.ttl/2:
 		// The second is a guardian that was faster than a worker that stood still.
 		return ending{because: ErrLockLost, crashed: true, keep: out.Remains}, true
+	case out.Kind == Unstartable, out.Kind == Unprepared: // what was stopped before it began
+		return ending{because: cause}, true
 	case out.Kind == Stopped && errors.Is(cause, ErrStopping), out.Kind == Exited && ctx.Err() != nil:
 		// A machine that goes down signals its processes in any order. What fails
 		// by itself while the worker stops is not booked as the task's failure.

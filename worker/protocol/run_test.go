@@ -326,6 +326,48 @@ func TestAMachineThatCannotStartItIsACrash(t *testing.T) {
 	})
 }
 
+func TestWhatWasStoppedBeforeItBeganIsNoCrash(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]protocol.OutcomeKind{"start": protocol.Unstartable, "inputs": protocol.Unprepared} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+				ctx, stop := context.WithCancel(t.Context())
+				r.model.run = func(ctx context.Context, _ protocol.Start) protocol.Outcome {
+					stop()
+					<-ctx.Done()
+					return protocol.Outcome{Kind: kind, ExitCode: -1, Error: "no guardian"}
+				}
+				r.push()
+				r.expect("delivery", r.handle(ctx), protocol.Returned)
+				if rec, _ := r.record(); !rec.Free || rec.Crashes != 0 {
+					t.Errorf("record = %+v, want it free without a crash", rec)
+				}
+			})
+		})
+	}
+}
+
+func TestInputsThatCannotBeReachedAreNoCrash(t *testing.T) {
+	t.Parallel()
+	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+		r.model.run = func(context.Context, protocol.Start) protocol.Outcome {
+			return protocol.Unprepare(fault.New(fault.Unavailable, "no answer"))
+		}
+		r.push()
+		began := time.Now()
+		r.expect("away", r.handle(t.Context()), protocol.Returned)
+		r.model.run = nil
+		r.expect("back", r.handle(t.Context()), protocol.Done)
+		if rec, _ := r.record(); rec.Crashes != 0 || time.Since(began) < 5*time.Second {
+			t.Errorf("record = %+v after %v, want no crash and a rest", rec, time.Since(began))
+		}
+		if c := r.completion(); !c.Success || c.Start != 2 {
+			t.Errorf("completion = %+v", c)
+		}
+	})
+}
+
 func TestProcessesThatCannotBeKilledKeepTheAttemptLocked(t *testing.T) {
 	t.Parallel()
 	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
