@@ -158,11 +158,12 @@ func isCredential(name string) bool {
 func (r *commandRunner) childEnviron(s protocol.Start, c command, files *startFiles) []string {
 	env := make([]string, len(r.environ), len(r.environ)+len(c.env)+16)
 	copy(env, r.environ)
+	queue := strings.TrimPrefix(s.Queue, r.namespace)
 	env = append(env,
 		proc.RunIDVariable+"="+s.RunID,
 		"JOBQ_TASK_ID="+s.Task.ID,
-		"JOBQ_QUEUE_NAME="+s.Queue,
-		"JOBQ_QUEUE="+s.Queue,
+		"JOBQ_QUEUE_NAME="+queue,
+		"JOBQ_QUEUE="+queue,
 		"JOBQ_OUTPUT_FILE="+files.outputPath,
 		"JOBQ_UPSTREAM_DIR="+files.upstreamDir,
 		"JOBQ_WORKFLOW_UPSTREAM_REFS="+files.refsPath,

@@ -27,13 +27,15 @@ const (
 
 // commandRunner runs the shell commands of tasks. Safe for concurrent use.
 type commandRunner struct {
-	guard   *guard.Keeper
-	logger  *slog.Logger
-	store   logs.Appender
-	grace   time.Duration
-	cwd     string
-	prefix  string
-	scratch *scratch
+	guard  *guard.Keeper
+	logger *slog.Logger
+	store  logs.Appender
+	grace  time.Duration
+	cwd    string
+	prefix string
+	// namespace is what is cut off from the names of queues for tasks.
+	namespace string
+	scratch   *scratch
 	// environ is what every child starts from.
 	environ []string
 	output  func(OutputLine)
@@ -48,7 +50,7 @@ func newCommandRunner(c Config, keeper *guard.Keeper) (*commandRunner, error) {
 	}
 	return &commandRunner{
 		guard: keeper, logger: c.Logger, store: c.Store.TaskLogs, grace: max(c.KillTimeout, 0), cwd: c.Cwd,
-		prefix: c.Prefix, scratch: s, environ: inheritedEnviron(c.Environ, s.bin), output: c.Output,
+		prefix: c.Prefix, namespace: c.Namespace, scratch: s, environ: inheritedEnviron(c.Environ, s.bin), output: c.Output,
 	}, nil
 }
 

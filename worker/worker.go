@@ -29,6 +29,9 @@ type Config struct {
 	Inbox string
 	// Queues are the names of the task queues to serve, in no order of precedence.
 	Queues []string
+	// Namespace is the beginning of those names that tasks do not see: a run of
+	// one machine has its own queues, and JOBQ_QUEUE_NAME stays that of the file.
+	Namespace string
 	// Slots is how many commands run at once; 0 means 1.
 	Slots int
 	// Scheduler is that of the protocol; nil means sched.Real.

@@ -96,12 +96,16 @@ func TestTheEnvironmentOfAChild(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(r.conf.Cwd, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c := r.run(append(cmd(`printf %s "$A" | sha256sum; pwd; echo "[$N][$HOME][$JOBQ_QUEUE_NAME]"; env`),
+	r.conf.Namespace, r.conf.Queues = "run-1-", []string{"run-1-cpu"}
+	stop := r.start()
+	defer stop()
+	r.pushTo("run-1-cpu", "t", append(cmd(`printf %s "$A" | sha256sum; pwd; echo "[$N][$HOME][$JOBQ_QUEUE_NAME]"; env`),
 		kwarg("env", string(raw)), kwarg("cwd", `"sub"`)), func(m *msg.Task) { m.Queues = "sb://ns" })
+	c := r.next()
 	log := r.log(c.Log)
 	sum := sha256.Sum256([]byte(value))
 	for _, want := range []string{
-		hex.EncodeToString(sum[:]), "/sub\n", "[5][][mine]", "JOBQ_WORKFLOW_ID=w\n", "JOBQ_WORKFLOW_TASK=t\n",
+		"JOBQ_QUEUE=cpu\n", hex.EncodeToString(sum[:]), "/sub\n", "[5][][mine]", "JOBQ_WORKFLOW_ID=w\n", "JOBQ_WORKFLOW_TASK=t\n",
 		"JOBQ_WORKFLOW_ATTEMPT=1\n", "JOBQ_WORKFLOW_PREFIX=local/proj\n", "JOBQ_WORKFLOW_QUEUES=sb://ns\n",
 		"JOBQ_RUN_ID=w/t/1.1/", "JOBQ_TASK_ID=w/t/1\n", "PYTHONUNBUFFERED=1\n", "AZURE_CLIENT_ID=public\n",
 		"JOBQ_OUTPUT_FILE=/", "JOBQ_UPSTREAM_DIR=/", "JOBQ_WORKFLOW_UPSTREAM_REFS=/",

@@ -54,14 +54,14 @@ func newAttempt(h *Handler, q port.Queue, d port.Delivery, task msg.Task, slot i
 	number := max(task.Attempt, 1) // messages of old coordinators have none
 	inbox := task.Inbox
 	if inbox == "" {
-		inbox = h.Inbox
+		inbox = h.conf.Inbox
 	}
 	return &attempt{
 		h: h, queue: q, d: d, task: task, inbox: inbox,
 		key:    port.RecordKey{Workflow: task.Workflow, Task: task.Name, Attempt: number},
-		log:    h.Logger.With("workflow", task.Workflow, "task", task.Name, "attempt", number, "queue", q.Name()),
-		holder: fmt.Sprintf("%s:%d", h.Worker, slot),
-		nonce:  h.NewID(),
+		log:    h.conf.Logger.With("workflow", task.Workflow, "task", task.Name, "attempt", number, "queue", q.Name()),
+		holder: fmt.Sprintf("%s:%d", h.conf.Worker, slot),
+		nonce:  h.conf.NewID(),
 	}
 }
 
@@ -127,7 +127,7 @@ func (a *attempt) settle(ctx context.Context) Result {
 // may have been before the record was created.
 func (a *attempt) discard(ctx context.Context) Result {
 	err := a.h.insist(ctx, 0, func(ctx context.Context) error {
-		return a.h.Store.Records.Delete(ctx, a.key, a.tag)
+		return a.h.conf.Store.Records.Delete(ctx, a.key, a.tag)
 	})
 	if err != nil && !fault.Is(err, fault.Conflict) {
 		a.log.WarnContext(ctx, "record of a purged workflow could not be removed", "error", err)

@@ -49,8 +49,8 @@ func (a *attempt) claimOnce(ctx context.Context) (claimResult, error) {
 	if err != nil {
 		return 0, err
 	}
-	sent := a.h.Runner.Moment()
-	tag, err := a.h.Store.Records.Create(ctx, a.key, port.Record{Owner: a.h.Owner, Body: body})
+	sent := a.h.conf.Runner.Moment()
+	tag, err := a.h.conf.Store.Records.Create(ctx, a.key, port.Record{Owner: a.h.conf.Owner, Body: body})
 	if err == nil {
 		return a.take(rec, tag, sent), nil
 	}
@@ -58,7 +58,7 @@ func (a *attempt) claimOnce(ctx context.Context) (claimResult, error) {
 		return 0, err
 	}
 	// A create without an answer may have happened: the record tells.
-	stored, readErr := a.h.Store.Records.Read(ctx, a.key)
+	stored, readErr := a.h.conf.Store.Records.Read(ctx, a.key)
 	switch {
 	case fault.Is(readErr, fault.NotFound) && fault.Is(err, fault.Exists):
 		return 0, errRace
@@ -111,8 +111,8 @@ func (a *attempt) takeOver(ctx context.Context, old msg.AttemptRecord, tag port.
 		rec.Crashes++
 		a.survivor = old.RunID
 	}
-	owner := a.h.Owner
-	if int(rec.Crashes) >= a.h.CrashLimit {
+	owner := a.h.conf.Owner
+	if int(rec.Crashes) >= a.h.conf.CrashLimit {
 		rec.Start, rec.RunID, rec.StartedAt = old.Start, old.RunID, old.StartedAt
 		rec.Ended = &msg.Ended{Completion: a.lost(rec)}
 		owner = ""
@@ -121,8 +121,8 @@ func (a *attempt) takeOver(ctx context.Context, old msg.AttemptRecord, tag port.
 	if err != nil {
 		return 0, err
 	}
-	sent := a.h.Runner.Moment()
-	newTag, err := a.h.Store.Records.Change(ctx, a.key, port.Record{Owner: owner, Body: body}, tag)
+	sent := a.h.conf.Runner.Moment()
+	newTag, err := a.h.conf.Store.Records.Change(ctx, a.key, port.Record{Owner: owner, Body: body}, tag)
 	switch {
 	case fault.Is(err, fault.Conflict):
 		return 0, errRace
@@ -130,7 +130,7 @@ func (a *attempt) takeOver(ctx context.Context, old msg.AttemptRecord, tag port.
 		return 0, err
 	case rec.Ended != nil:
 		a.ended = rec.Ended
-		a.h.Observe(a.event(Ended, rec.Start, rec.Ended.Completion, nil))
+		a.h.conf.Observe(a.event(Ended, rec.Start, rec.Ended.Completion, nil))
 		return over, nil
 	}
 	return a.take(rec, newTag, sent), nil
@@ -146,7 +146,7 @@ func (a *attempt) newRecord(start uint32) msg.AttemptRecord {
 func (a *attempt) lost(rec msg.AttemptRecord) *msg.Completion {
 	return &msg.Completion{
 		Workflow: a.key.Workflow, Task: a.key.Task, Attempt: a.key.Attempt, Start: rec.Start,
-		Reason: msg.Lost, Worker: a.h.Worker, StartedAt: rec.StartedAt, EndedAt: a.now(),
+		Reason: msg.Lost, Worker: a.h.conf.Worker, StartedAt: rec.StartedAt, EndedAt: a.now(),
 		Error: fmt.Sprintf("%d starts of this attempt were lost with their worker; that is the limit", rec.Crashes),
 		Log:   msg.LogName(a.key.Workflow, a.key.Task, a.key.Attempt, rec.Start),
 	}
@@ -168,7 +168,7 @@ const (
 func (a *attempt) admit(ctx context.Context) (admission, error) {
 	answer := admitted
 	err := a.h.retry(ctx, 3, func(ctx context.Context) error {
-		row, err := a.h.Store.Index.Get(ctx, a.key.Workflow)
+		row, err := a.h.conf.Store.Index.Get(ctx, a.key.Workflow)
 		switch {
 		case fault.Is(err, fault.NotFound): // the row is written after the first sends
 			return nil
@@ -191,7 +191,7 @@ func (a *attempt) cancelledBy(c port.CancelRequest) bool {
 	return c.Requested && (c.Epoch > a.task.Epoch || a.task.Prefix == "" && c.Epoch == 0)
 }
 
-func (a *attempt) now() time.Time { return a.h.Scheduler.Now().UTC().Truncate(time.Millisecond) }
+func (a *attempt) now() time.Time { return a.h.conf.Scheduler.Now().UTC().Truncate(time.Millisecond) }
 
 func (a *attempt) event(kind EventKind, start uint32, c *msg.Completion, err error) Event {
 	return Event{

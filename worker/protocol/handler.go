@@ -107,7 +107,8 @@ const (
 
 // Handler deals with messages. Safe for concurrent use.
 type Handler struct {
-	Config
+	conf Config
+	// ttl is that of every record written here.
 	ttl time.Duration
 }
 
@@ -130,7 +131,7 @@ func New(c Config) *Handler {
 	if c.Observe == nil {
 		c.Observe = func(Event) {}
 	}
-	return &Handler{Config: c, ttl: max(c.Lock, MinTTL)}
+	return &Handler{conf: c, ttl: max(c.Lock, MinTTL)}
 }
 
 func defaultTo[T int | time.Duration](v, otherwise T) T {
@@ -155,7 +156,7 @@ func (h *Handler) Handle(ctx context.Context, q port.Queue, d port.Delivery, slo
 	}
 	a := newAttempt(h, q, d, task, slot)
 	if err := a.check(); err != nil {
-		h.Logger.ErrorContext(ctx, "message cannot be answered and goes back", "queue", q.Name(), "id", d.ID, "error", err)
+		h.conf.Logger.ErrorContext(ctx, "message cannot be answered and goes back", "queue", q.Name(), "id", d.ID, "error", err)
 		return a.release(ctx, longRest)
 	}
 	return a.handle(ctx)
@@ -164,12 +165,12 @@ func (h *Handler) Handle(ctx context.Context, q port.Queue, d port.Delivery, slo
 // refuse moves a message that nobody can ever read out of the way: left in
 // place it would stop every worker that meets it.
 func (h *Handler) refuse(ctx context.Context, q port.Queue, d port.Delivery, why error) Result {
-	h.Logger.ErrorContext(ctx, "message refused", "queue", q.Name(), "id", d.ID, "error", why)
-	h.Observe(Event{Kind: Refused, Queue: q.Name(), Err: why})
+	h.conf.Logger.ErrorContext(ctx, "message refused", "queue", q.Name(), "id", d.ID, "error", why)
+	h.conf.Observe(Event{Kind: Refused, Queue: q.Name(), Err: why})
 	call, cancel := h.call(ctx, "poison a message")
 	defer cancel()
 	if err := q.Poison(call, d, msg.TruncateText(why.Error(), msg.MaxError)); err != nil {
-		h.Logger.WarnContext(ctx, "message could not be moved to the poison queue", "queue", q.Name(), "id", d.ID, "error", err)
+		h.conf.Logger.WarnContext(ctx, "message could not be moved to the poison queue", "queue", q.Name(), "id", d.ID, "error", err)
 		return Kept
 	}
 	return Done
@@ -177,12 +178,12 @@ func (h *Handler) refuse(ctx context.Context, q port.Queue, d port.Delivery, why
 
 // check refuses a message whose completion would not reach its coordinator.
 func (a *attempt) check() error {
-	if a.inbox == "" || a.task.Prefix == "" && a.h.Prefix == "" {
+	if a.inbox == "" || a.task.Prefix == "" && a.h.conf.Prefix == "" {
 		return fault.Newf(fault.Invalid, "task %q names no installation to answer", a.task.Name).
 			WithRemedy("set JOBQ_WORKFLOW_PREFIX for this worker")
 	}
-	if a.task.Prefix != "" && a.h.Prefix != "" && !strings.EqualFold(a.task.Prefix, a.h.Prefix) {
-		return fault.Newf(fault.Invalid, "task %q belongs to %q; this worker serves %q", a.task.Name, a.task.Prefix, a.h.Prefix)
+	if a.task.Prefix != "" && a.h.conf.Prefix != "" && !strings.EqualFold(a.task.Prefix, a.h.conf.Prefix) {
+		return fault.Newf(fault.Invalid, "task %q belongs to %q; this worker serves %q", a.task.Name, a.task.Prefix, a.h.conf.Prefix)
 	}
 	return nil
 }

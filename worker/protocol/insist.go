@@ -18,7 +18,7 @@ const (
 // call returns a context for one call of the store. The end of ctx does not
 // end the call: what a stopping worker has to write must still be written.
 func (h *Handler) call(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
-	return h.Scheduler.WithTimeout(context.WithoutCancel(ctx), callBound, operation)
+	return h.conf.Scheduler.WithTimeout(context.WithoutCancel(ctx), callBound, operation)
 }
 
 // retry calls f until it succeeds or is refused for good, with growing pauses,
@@ -30,7 +30,7 @@ func (h *Handler) retry(ctx context.Context, tries int, f func(context.Context) 
 		if err == nil || !uncertain(err) || n >= tries {
 			return err
 		}
-		if h.Scheduler.Sleep(ctx, h.jitter(max(pause, fault.RetryAfter(err)))) != nil {
+		if h.conf.Scheduler.Sleep(ctx, h.jitter(max(pause, fault.RetryAfter(err)))) != nil {
 			return err
 		}
 		pause = min(2*pause, longestPause)
@@ -50,28 +50,28 @@ func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context)
 		}
 		wait := h.jitter(max(pause, fault.RetryAfter(err)))
 		pause = min(2*pause, longestPause)
-		if ctx.Err() == nil && h.Scheduler.Sleep(ctx, wait) == nil {
+		if ctx.Err() == nil && h.conf.Scheduler.Sleep(ctx, wait) == nil {
 			continue
 		}
-		now := h.Scheduler.Now()
+		now := h.conf.Scheduler.Now()
 		if giveUp.IsZero() {
-			giveUp = now.Add(h.Patience)
+			giveUp = now.Add(h.conf.Patience)
 		}
-		if !now.Before(giveUp) || h.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
+		if !now.Before(giveUp) || h.conf.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
 			return err
 		}
 	}
 }
 
 func (h *Handler) once(ctx context.Context, f func(context.Context) error) error {
-	call, cancel := h.Scheduler.WithTimeout(ctx, callBound, "a call of the store")
+	call, cancel := h.conf.Scheduler.WithTimeout(ctx, callBound, "a call of the store")
 	defer cancel()
 	return f(call)
 }
 
 // jitter spreads d over 25 % to both sides.
 func (h *Handler) jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + h.Jitter()/2))
+	return time.Duration(float64(d) * (0.75 + h.conf.Jitter()/2))
 }
 
 // uncertain reports whether the call that gave err may have worked, or may

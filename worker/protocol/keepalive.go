@@ -20,7 +20,7 @@ func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, k
 			killed = true
 		}
 	}
-	for wait := a.h.tick(); a.h.Scheduler.Sleep(ctx, wait) == nil; {
+	for wait := a.h.tick(); a.h.conf.Scheduler.Sleep(ctx, wait) == nil; {
 		wait = a.h.tick()
 		a.extend(ctx)
 		switch err := a.beat(ctx); {
@@ -47,26 +47,26 @@ func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, k
 
 // silence is the time since the last beat, 0 where nothing lapses by time.
 func (a *attempt) silence() time.Duration {
-	if a.h.HeldByLife {
+	if a.h.conf.HeldByLife {
 		return 0
 	}
-	return time.Duration(int64(a.h.Runner.Moment()) - a.sent.Load())
+	return time.Duration(int64(a.h.conf.Runner.Moment()) - a.sent.Load())
 }
 
 // tick is the pause between two beats. The lock of the message outlasts two that
 // fail, and an outage must last a third of the ttl to cost a command its life.
-func (h *Handler) tick() time.Duration { return min(h.Lock/3, h.ttl/6) }
+func (h *Handler) tick() time.Duration { return min(h.conf.Lock/3, h.ttl/6) }
 
 // beat writes the record once.
 func (a *attempt) beat(ctx context.Context) error {
-	call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, a.h.ttl/20), "a beat")
+	call, cancel := a.h.conf.Scheduler.WithTimeout(ctx, min(callBound, a.h.ttl/20), "a beat")
 	defer cancel()
-	sent := a.h.Runner.Moment()
+	sent := a.h.conf.Runner.Moment()
 	if err := a.change(call, a.rec); err != nil {
 		return err
 	}
 	a.sent.Store(int64(sent))
-	a.h.Runner.Beat(a.rec.RunID, sent)
+	a.h.conf.Runner.Beat(a.rec.RunID, sent)
 	return nil
 }
 
@@ -76,7 +76,7 @@ func (a *attempt) extend(ctx context.Context) {
 	if a.messageLost {
 		return
 	}
-	call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, a.h.Lock/6), "extending a message")
+	call, cancel := a.h.conf.Scheduler.WithTimeout(ctx, min(callBound, a.h.conf.Lock/6), "extending a message")
 	defer cancel()
 	err := a.queue.Extend(call, &a.d, a.h.lockFor(a.queue.Props().MaxLock))
 	switch {
@@ -91,17 +91,17 @@ func (a *attempt) extend(ctx context.Context) {
 
 func (h *Handler) lockFor(limit time.Duration) time.Duration {
 	if limit > 0 {
-		return min(h.Lock, limit)
+		return min(h.conf.Lock, limit)
 	}
-	return h.Lock
+	return h.conf.Lock
 }
 
 // watchCancel looks for a cancel request until it finds one or ctx ends.
 func (a *attempt) watchCancel(ctx context.Context, stop context.CancelCauseFunc) {
-	longest := max(10*a.h.CancelPoll, 5*time.Minute)
-	for pause := a.h.CancelPoll; a.h.Scheduler.Sleep(ctx, a.h.jitter(pause)) == nil; {
-		call, cancel := a.h.Scheduler.WithTimeout(ctx, min(callBound, max(pause, time.Second)), "looking for a cancel request")
-		row, err := a.h.Store.Index.Get(call, a.key.Workflow)
+	longest := max(10*a.h.conf.CancelPoll, 5*time.Minute)
+	for pause := a.h.conf.CancelPoll; a.h.conf.Scheduler.Sleep(ctx, a.h.jitter(pause)) == nil; {
+		call, cancel := a.h.conf.Scheduler.WithTimeout(ctx, min(callBound, max(pause, time.Second)), "looking for a cancel request")
+		row, err := a.h.conf.Store.Index.Get(call, a.key.Workflow)
 		cancel()
 		switch {
 		case err == nil && a.cancelledBy(row.Cancel):
@@ -109,7 +109,7 @@ func (a *attempt) watchCancel(ctx context.Context, stop context.CancelCauseFunc)
 			stop(ErrCancelled)
 			return
 		case err == nil, fault.Is(err, fault.NotFound):
-			pause = a.h.CancelPoll
+			pause = a.h.conf.CancelPoll
 		default:
 			pause = min(2*pause, longest)
 		}

@@ -19,7 +19,7 @@ func (a *attempt) placeOutput(ctx, command context.Context, c *msg.Completion, o
 	if output == nil {
 		return nil
 	}
-	limit := a.h.Store.Queues.Queue(a.inbox).Props().MaxMessage
+	limit := a.h.conf.Store.Queues.Queue(a.inbox).Props().MaxMessage
 	if len(output) <= msg.MaxInlineOutput {
 		c.OutputRef = string(output)
 		// JSON text grows each time it is quoted, so only the message itself
@@ -74,10 +74,10 @@ func (a *attempt) createOutput(ctx, command context.Context, name string, output
 		if errors.Is(context.Cause(command), ErrLockLost) {
 			return errTaken
 		}
-		err := a.h.Store.Outputs.Put(ctx, name, output)
+		err := a.h.conf.Store.Outputs.Put(ctx, name, output)
 		if fault.Is(err, fault.Exists) {
 			var there []byte
-			there, err = a.h.Store.Outputs.Get(ctx, name)
+			there, err = a.h.conf.Store.Outputs.Get(ctx, name)
 			stored = err == nil && bytes.Equal(there, output)
 			return err
 		}
@@ -130,7 +130,7 @@ func (a *attempt) fetch(ctx context.Context, ref string) ([]byte, error) {
 func (a *attempt) get(ctx context.Context, name string) ([]byte, error) {
 	var body []byte
 	err := a.h.retry(ctx, 5, func(ctx context.Context) (err error) {
-		body, err = a.h.Store.Outputs.Get(ctx, name)
+		body, err = a.h.conf.Store.Outputs.Get(ctx, name)
 		return err
 	})
 	return body, err

@@ -11,8 +11,8 @@ import (
 // that holds it and the remaining retries travel in it.
 func (h *Handler) plain(ctx context.Context, q port.Queue, d port.Delivery, task msg.Task) Result {
 	a := &attempt{
-		h: h, queue: q, d: d, task: task, nonce: h.NewID(),
-		log: h.Logger.With("queue", q.Name(), "id", d.ID),
+		h: h, queue: q, d: d, task: task, nonce: h.conf.NewID(),
+		log: h.conf.Logger.With("queue", q.Name(), "id", d.ID),
 	}
 	if ctx.Err() != nil {
 		return a.release(ctx, 0)
@@ -50,20 +50,20 @@ func (a *attempt) runPlain(ctx context.Context) Outcome {
 	duties := []func(){
 		func() {
 			defer finish()
-			out = a.h.Runner.Run(command, Start{
+			out = a.h.conf.Runner.Run(command, Start{
 				Task: a.task, Queue: a.queue.Name(), Attempt: 1, Start: 1,
-				RunID: "plain/" + a.nonce, Claimed: a.h.Runner.Moment(),
+				RunID: "plain/" + a.nonce, Claimed: a.h.conf.Runner.Moment(),
 			})
 		},
 		func() {
-			for a.h.Scheduler.Sleep(watch, a.h.Lock/3) == nil && !a.messageLost {
+			for a.h.conf.Scheduler.Sleep(watch, a.h.conf.Lock/3) == nil && !a.messageLost {
 				if a.extend(watch); a.messageLost {
 					stop(ErrLockLost)
 				}
 			}
 		},
 	}
-	a.h.Scheduler.Parallel(live, len(duties), len(duties), func(_ context.Context, i int) { duties[i]() })
+	a.h.conf.Scheduler.Parallel(live, len(duties), len(duties), func(_ context.Context, i int) { duties[i]() })
 	return out
 }
 
@@ -76,8 +76,8 @@ func (a *attempt) again(ctx context.Context) Result {
 	if err != nil {
 		return a.release(ctx, longRest)
 	}
-	message := port.Message{ID: a.h.NewID(), Body: body}
-	err = a.h.insist(ctx, a.h.SendAttempts, func(ctx context.Context) error {
+	message := port.Message{ID: a.h.conf.NewID(), Body: body}
+	err = a.h.insist(ctx, a.h.conf.SendAttempts, func(ctx context.Context) error {
 		return first(a.queue.Send(ctx, []port.Message{message}))
 	})
 	if err != nil {

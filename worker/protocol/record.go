@@ -19,12 +19,12 @@ func (a *attempt) change(ctx context.Context, rec msg.AttemptRecord) error {
 	if err != nil {
 		return err
 	}
-	owner := a.h.Owner
+	owner := a.h.conf.Owner
 	if rec.Free || rec.Ended != nil {
 		owner = ""
 	}
 	for range claimTries {
-		tag, err := a.h.Store.Records.Change(ctx, a.key, port.Record{Owner: owner, Body: body}, a.tag)
+		tag, err := a.h.conf.Store.Records.Change(ctx, a.key, port.Record{Owner: owner, Body: body}, a.tag)
 		if err == nil {
 			a.tag = tag
 			return nil
@@ -43,7 +43,7 @@ func (a *attempt) change(ctx context.Context, rec msg.AttemptRecord) error {
 // adopt reads the record after a conflict: a write of ours without an answer
 // moved the tag. It reports whether that write was rec.
 func (a *attempt) adopt(ctx context.Context, rec msg.AttemptRecord) (bool, error) {
-	stored, err := a.h.Store.Records.Read(ctx, a.key)
+	stored, err := a.h.conf.Store.Records.Read(ctx, a.key)
 	if fault.Is(err, fault.NotFound) {
 		return false, errTaken
 	}

@@ -15,7 +15,7 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 	rec := a.rec
 	rec.Ended = &msg.Ended{Completion: &c}
 	if a.finishAtOnce(ctx, rec, c) {
-		a.h.Observe(a.event(Ended, rec.Start, &c, nil))
+		a.h.conf.Observe(a.event(Ended, rec.Start, &c, nil))
 		return Done
 	}
 	if err := a.h.insist(ctx, 0, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
@@ -24,7 +24,7 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 		a.log.ErrorContext(ctx, "the end of the attempt could not be recorded", "success", c.Success, "error", err)
 		return a.release(ctx, 0)
 	}
-	a.h.Observe(a.event(Ended, rec.Start, &c, nil))
+	a.h.conf.Observe(a.event(Ended, rec.Start, &c, nil))
 	if err := a.send(ctx, c); err != nil {
 		a.log.WarnContext(ctx, "completion could not be sent; the record keeps it", "error", err)
 		return a.release(ctx, a.rest(1))
@@ -35,7 +35,7 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 // finishAtOnce makes the three writes in one call where the store can. After
 // any error the steps are taken one by one: each recognises what was done.
 func (a *attempt) finishAtOnce(ctx context.Context, rec msg.AttemptRecord, c msg.Completion) bool {
-	if a.h.Store.Finisher == nil || a.messageLost {
+	if a.h.conf.Store.Finisher == nil || a.messageLost {
 		return false
 	}
 	record, err := msg.EncodeRecord(rec)
@@ -48,9 +48,9 @@ func (a *attempt) finishAtOnce(ctx context.Context, rec msg.AttemptRecord, c msg
 	}
 	call, cancel := a.h.call(ctx, "finishing an attempt")
 	defer cancel()
-	_, err = a.h.Store.Finisher.Finish(call, port.Finish{
+	_, err = a.h.conf.Store.Finisher.Finish(call, port.Finish{
 		Key: a.key, Record: port.Record{Body: record}, IfMatch: a.tag,
-		Inbox: a.inbox, Completion: port.Message{ID: a.h.NewID(), Body: body},
+		Inbox: a.inbox, Completion: port.Message{ID: a.h.conf.NewID(), Body: body},
 		Queue: a.queue.Name(), Delivery: a.d,
 	})
 	if err != nil {
@@ -65,14 +65,14 @@ func (a *attempt) send(ctx context.Context, c msg.Completion) error {
 	if err != nil {
 		return err
 	}
-	inbox := a.h.Store.Queues.Queue(a.inbox)
-	message := port.Message{ID: a.h.NewID(), Body: body}
-	return a.h.insist(ctx, a.h.SendAttempts, func(ctx context.Context) error {
+	inbox := a.h.conf.Store.Queues.Queue(a.inbox)
+	message := port.Message{ID: a.h.conf.NewID(), Body: body}
+	return a.h.insist(ctx, a.h.conf.SendAttempts, func(ctx context.Context) error {
 		err := first(inbox.Send(ctx, []port.Message{message}))
 		if !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		if err := a.h.Store.Queues.Ensure(ctx, a.inbox); err != nil {
+		if err := a.h.conf.Store.Queues.Ensure(ctx, a.inbox); err != nil {
 			return err
 		}
 		return first(inbox.Send(ctx, []port.Message{message}))
@@ -83,7 +83,7 @@ func (a *attempt) send(ctx context.Context, c msg.Completion) error {
 // whoever gets the message finds it free.
 func (a *attempt) giveBack(ctx context.Context, e ending) Result {
 	a.log.InfoContext(ctx, "attempt is given back", "because", e.because, "crashed", e.crashed)
-	a.h.Observe(a.event(GivenBack, a.rec.Start, nil, e.because))
+	a.h.conf.Observe(a.event(GivenBack, a.rec.Start, nil, e.because))
 	if e.keep {
 		a.log.ErrorContext(ctx, "processes of the command cannot be killed; the attempt stays locked until it is stale")
 		return Kept

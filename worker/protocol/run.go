@@ -35,7 +35,7 @@ func (a *attempt) run(ctx context.Context) ending {
 	defer detach()
 	kill := make(chan struct{})
 
-	a.h.Observe(a.event(Started, a.rec.Start, nil, nil))
+	a.h.conf.Observe(a.event(Started, a.rec.Start, nil, nil))
 	var result ending
 	duties := []func(){
 		func() {
@@ -47,12 +47,12 @@ func (a *attempt) run(ctx context.Context) ending {
 	}
 	if limit := a.timeLimit(); limit > 0 {
 		duties = append(duties, func() {
-			if a.h.Scheduler.Sleep(watch, limit) == nil {
+			if a.h.conf.Scheduler.Sleep(watch, limit) == nil {
 				stop(ErrTimedOut)
 			}
 		})
 	}
-	a.h.Scheduler.Parallel(live, len(duties), len(duties), func(_ context.Context, i int) { duties[i]() })
+	a.h.conf.Scheduler.Parallel(live, len(duties), len(duties), func(_ context.Context, i int) { duties[i]() })
 	return result
 }
 
@@ -75,10 +75,10 @@ func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) en
 		Log:  msg.LogName(a.key.Workflow, a.key.Task, a.key.Attempt, a.rec.Start),
 		Kill: kill,
 	}
-	if !a.h.HeldByLife {
+	if !a.h.conf.HeldByLife {
 		start.TTL = a.h.ttl
 	}
-	out := a.h.Runner.Run(command, start)
+	out := a.h.conf.Runner.Run(command, start)
 	if e, stopped := a.interrupted(ctx, command, out); stopped {
 		return e
 	}
@@ -141,7 +141,7 @@ func (a *attempt) finished(ctx, command context.Context, out Outcome) ending {
 func (a *attempt) completion(out Outcome) msg.Completion {
 	c := msg.Completion{
 		Workflow: a.key.Workflow, Task: a.key.Task, Attempt: a.key.Attempt, Start: a.rec.Start,
-		Worker: a.h.Worker, Signal: out.Signal, Error: out.Error,
+		Worker: a.h.conf.Worker, Signal: out.Signal, Error: out.Error,
 		StartedAt: milliseconds(out.StartedAt), EndedAt: milliseconds(out.EndedAt),
 	}
 	if out.Kind == 0 || out.StartedAt.IsZero() { // never began: there is no log
