@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"jobq/core/fault"
+	"jobq/internal/config"
+	"jobq/internal/obs"
+)
+
+// app is one call of Main: its streams, its environment and, once the verb is
+// known, its settings.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      map[string]string
+
+	// place is STORAGE/PREFIX, or STORAGE/QUEUE, from in front of the verb.
+	place  string
+	values *config.Values
+	log    *slog.Logger
+	// where names the store that was opened, for errors.
+	where string
+}
+
+func (a *app) lookup(name string) (string, bool) {
+	v, ok := a.env[name]
+	return v, ok
+}
+
+// configure reads the settings of verb. base is the level from which it logs by
+// itself.
+func (a *app) configure(verb string, flags map[string]string, base slog.Level) error {
+	values, err := config.Resolve(verb, a.lookup, flags)
+	a.values = values
+	level := obs.Level(base, values.Int(config.Verbose), a.quiet())
+	a.log = obs.NewLogger(a.err, obs.Options{Level: level, JSON: values.Bool(config.LogJSON)})
+	if err != nil {
+		return err
+	}
+	switch c := values.Text(config.Color); c {
+	case "auto", "always", "never":
+		return nil
+	default:
+		return fault.Newf(fault.Invalid, "%s: %q is none of auto, always and never", values.Get(config.Color).Source, c)
+	}
+}
+
+func (a *app) quiet() bool { return a.values.Bool(config.Quiet) }
+
+// home returns the directory of the store called local.
+func (a *app) home() (string, error) {
+	v := a.values.Get(config.Home)
+	rest, ok := strings.CutPrefix(v.Text, "~")
+	if !ok || rest != "" && rest[0] != '/' {
+		return v.Text, nil
+	}
+	base := a.env["HOME"]
+	if base == "" {
+		return "", fault.New(fault.Invalid, "there is no home directory for the local store").WithRemedy("set JOBQ_HOME to a directory on a local disk")
+	}
+	return filepath.Join(base, rest), nil
+}
+
+// user names who asks, for the event log.
+func (a *app) user() string {
+	name := a.env["USER"]
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		return name + "@" + host
+	}
+	return name
+}
+
+// commandLine returns what to type for a further verb about the same place.
+func (a *app) commandLine(words ...string) string {
+	line := []string{"jobq"}
+	if a.place != "" {
+		line = append(line, a.place)
+	}
+	if v := a.values.Get(config.Home); v.Source == "--"+config.Home {
+		words = append(words, "--"+config.Home, v.Text)
+	}
+	for _, w := range words {
+		line = append(line, shellQuote(w))
+	}
+	return strings.Join(line, " ")
+}
+
+// shellQuote returns w as a shell reads it as one word.
+func shellQuote(w string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,~", r)
+	}
+	if w != "" && strings.IndexFunc(w, func(r rune) bool { return !plain(r) }) < 0 {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"jobq/core/engine"
+	"jobq/core/fault"
+)
+
+// commandAnswer is what commands print with --json.
+type commandAnswer struct {
+	WorkflowID string `json:"workflow_id"`
+	engine.Answer
+}
+
+func newCancel(a *app) *cobra.Command {
+	return a.workflowCommand(verb{
+		use: "cancel ID", short: "Stop a workflow", group: groupCommand,
+		long: `Stop a workflow. What has not been sent is cancelled at once; running tasks get SIGTERM from their
+workers and are cancelled when they have ended.`,
+	}, func(ctx context.Context, s *session, id string) (engine.Answer, error) {
+		return s.Cancel(ctx, id, a.by())
+	}, nil)
+}
+
+// workflowCommand builds a verb that applies one command to one workflow. hint,
+// if there is one, tells what to do after it.
+func (a *app) workflowCommand(v verb, apply func(context.Context, *session, string) (engine.Answer, error),
+	hint func(context.Context, *session, string) error) *cobra.Command {
+	var asJSON bool
+	v.least, v.most = 1, 1
+	v.run = func(cmd *cobra.Command, args []string) error {
+		if err := workflowID(cmd, args[0]); err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(s *session) error {
+			answer, err := apply(cmd.Context(), s, args[0])
+			if err != nil {
+				return commandError(s, args[0], err)
+			}
+			if err := a.printAnswer(args[0], answer, asJSON); err != nil || hint == nil {
+				return err
+			}
+			return hint(cmd.Context(), s, args[0])
+		})
+	}
+	cmd := a.command(v)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// commandError gives a refused command the remedy of somebody who typed it.
+func commandError(_ *session, id string, err error) error {
+	if fault.Is(err, fault.Conflict) {
+		return fault.Wrapf(fault.Conflict, err, "workflow %s", id).WithRemedy("`jobq status " + id + "` shows its present state")
+	}
+	return err
+}
+
+func (a *app) printAnswer(id string, answer engine.Answer, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.out, commandAnswer{id, answer})
+	}
+	return a.print(id + ": " + line(answer.Text))
+}
+
+// servedBy says who goes on with a workflow after a command, where that needs
+// somebody: a run of one machine goes on by hand.
+func (a *app) servedBy(ctx context.Context, s *session, id string) error {
+	_, namespace, err := s.Definition(ctx, id)
+	if err == nil && namespace != "" {
+		a.note("to go on with it: %s", a.commandLine("run", "--resume", id))
+	}
+	return err
+}
+

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"jobq/core/cond"
+	"jobq/core/dag"
+	"jobq/core/fault"
+	"jobq/core/spec"
+	"jobq/internal/config"
+)
+
+// readDefinition reads and parses the workflow file called name; "-" is standard
+// input. The error is about reading; what is wrong with the text is in the
+// diagnostics.
+func (a *app) readDefinition(ctx context.Context, name string) (*dag.Definition, spec.Diagnostics, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fault.Wrap(fault.Canceled, err, "reading was stopped")
+	}
+	limits := spec.Limits{MaxBytes: a.values.Bytes(config.MaxDefinition)}
+	var in io.Reader = a.in
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, fileError(name, err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := spec.ReadText(name, in, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, ds := spec.Parse(name, text, &spec.Options{Limits: limits, CheckCondition: checkCondition})
+	return d, ds, nil
+}
+
+func fileError(name string, err error) error {
+	if os.IsNotExist(err) {
+		return fault.Newf(fault.Invalid, "%s does not exist", name).WithRemedy("check the name of the file")
+	}
+	return fault.Wrapf(fault.Invalid, err, "%s cannot be read", name).WithRemedy("check the file and its rights")
+}
+
+// checkCondition lends the language of conditions to package spec.
+func checkCondition(source string, parents []string) []spec.ConditionFault {
+	expression, faults := cond.Parse(source)
+	if expression != nil {
+		faults = expression.Check(parents)
+	}
+	out := make([]spec.ConditionFault, len(faults))
+	for i, f := range faults {
+		out[i] = spec.ConditionFault{Line: f.Line, Column: f.Column, Message: f.Message, Hint: f.Hint}
+	}
+	return out
+}
+
+// accept reads a workflow file for a verb that goes on with it. It prints the
+// diagnostics and fails where there are errors among them.
+func (a *app) accept(ctx context.Context, name string) (*dag.Definition, error) {
+	d, ds, err := a.readDefinition(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if ds.HasErrors() || !a.quiet() {
+		if err := ds.Render(a.err); err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "the diagnostics could not be written")
+		}
+	}
+	if ds.HasErrors() {
+		return nil, fault.Newf(fault.Invalid, "%s is not a valid workflow: %s", name, count(ds.Count(spec.Error), "fault")).
+			WithRemedy("correct what is listed above; `jobq validate " + shellQuote(name) + "` checks it again")
+	}
+	return d, nil
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"jobq/core/fault"
+	"jobq/internal/config"
+)
+
+// printJSON writes v as one line.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+	}
+	return nil
+}
+
+// terminal returns the file behind w if that is a terminal.
+func terminal(w io.Writer) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalSize returns width and height of the terminal behind w, or the bounds
+// of a plain one.
+func terminalSize(w io.Writer) (width, height int) {
+	if f, ok := terminal(w); ok {
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			return width, height
+		}
+	}
+	return 80, 24
+}
+
+// colored reports whether w gets colours.
+func (a *app) colored(w io.Writer) bool {
+	switch a.values.Text(config.Color) {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	_, isTerminal := terminal(w)
+	return isTerminal && a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
+}
+
+// tableOf returns a writer of a table without lines, for people and for awk.
+func tableOf(header ...any) table.Writer {
+	t := table.NewWriter()
+	t.AppendHeader(header)
+	t.SetStyle(plainStyle())
+	t.SuppressTrailingSpaces()
+	return t
+}
+
+func plainStyle() table.Style {
+	s := table.StyleDefault
+	s.Options = table.OptionsNoBordersAndSeparators
+	s.Box.PaddingLeft, s.Box.PaddingRight = "", "  "
+	s.Format.Header = text.FormatUpper
+	return s
+}
+
+// printTable writes t. On a terminal each line is cut at its width, so that a
+// row stays a line.
+func printTable(w io.Writer, t table.Writer) error {
+	lines := t.Render()
+	if _, ok := terminal(w); ok {
+		width, _ := terminalSize(w)
+		cut := strings.Split(lines, "\n")
+		for i := range cut {
+			cut[i] = text.Snip(cut[i], width, "…")
+		}
+		lines = strings.Join(cut, "\n")
+	}
+	if _, err := fmt.Fprintln(w, lines); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+	}
+	return nil
+}
+
+// plain keeps control characters of data away from terminals.
+func plain(s string) string {
+	clean := func(r rune) rune {
+		switch {
+		case r == '\t', r == '\r':
+			return ' '
+		case r != '\n' && unicode.IsControl(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}
+	return strings.Map(clean, s)
+}
+
+// line is plain in one line.
+func line(s string) string { return strings.ReplaceAll(plain(s), "\n", " ") }
+
+// age writes how long ago t was, with one or two units.
+func age(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return seconds(now.Sub(t).Truncate(time.Second))
+}
+
+// seconds writes d as people read it: "0.25s", "41s", "3m20s", "5h04m", "2d03h".
+func seconds(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 10*time.Second && d%time.Second != 0:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	}
+}
+
+// count writes n things.
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// orDash writes "-" for nothing.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"jobq/core/dag"
+	"jobq/core/fault"
+	"jobq/internal/config"
+)
+
+const (
+	groupRun     = "run"
+	groupLook    = "look"
+	groupCommand = "command"
+	groupService = "service"
+	groupFile    = "file"
+	groupTask    = "task"
+)
+
+const rootHelp = `jobq runs workflows of shell tasks, and goes on after any crash.
+
+  jobq run FILE          run a workflow on this machine
+  jobq list              what ran, newest first
+
+STORAGE/PREFIX in front of the verb chooses the installation; without it
+JOBQ_WORKFLOW_PREFIX does, and without that it is local/default, kept in JOBQ_HOME.`
+
+// newRoot builds the command tree of one call.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use: "jobq [STORAGE/PREFIX] VERB", Short: "Run workflows of shell tasks", Long: rootHelp,
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, args) }
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError(verbOf(cmd), "%s", err.Error())
+	})
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Run on this machine:"},
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupCommand, Title: "Change:"},
+		&cobra.Group{ID: groupService, Title: "Run as services:"},
+		&cobra.Group{ID: groupFile, Title: "Files and settings:"},
+		&cobra.Group{ID: groupTask, Title: "Inside a task:"},
+	)
+	addSettings(root.PersistentFlags(), config.Everywhere)
+	for _, verb := range verbs(a) {
+		root.AddCommand(verb)
+	}
+	return root
+}
+
+// verb builds one command. run is called with its settings resolved.
+type verb struct {
+	use, short, long, example string
+	group                     string
+	hidden                    bool
+	// logs is the level from which the verb logs by itself.
+	logs slog.Level
+	// least and most bound the words after the verb; most < 0 is any number.
+	least, most int
+	run         func(cmd *cobra.Command, args []string) error
+}
+
+func (a *app) command(v verb) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: v.use, Short: v.short, Long: cmp.Or(v.long, v.short+"."), Example: v.example, GroupID: v.group, Hidden: v.hidden,
+		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, v.least, v.most) },
+	}
+	addSettings(cmd.Flags(), verbName(v.use))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.configure(topVerb(cmd), settingFlags(cmd), v.logs); err != nil {
+			return err
+		}
+		return v.run(cmd, args)
+	}
+	return cmd
+}
+
+func verbName(use string) string {
+	name, _, _ := strings.Cut(use, " ")
+	return name
+}
+
+// topVerb returns the word after "jobq", by which settings know their verbs.
+func topVerb(cmd *cobra.Command) string {
+	first, _, _ := strings.Cut(verbOf(cmd), " ")
+	return first
+}
+
+func verbOf(cmd *cobra.Command) string {
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "jobq"))
+}
+
+// settingValue is a flag that keeps its text; internal/config reads it.
+type settingValue struct {
+	text string
+	kind config.Kind
+}
+
+func (v *settingValue) String() string { return v.text }
+
+func (v *settingValue) Type() string { return v.kind.String() }
+
+func (v *settingValue) Set(text string) error {
+	v.text = text
+	return nil
+}
+
+// addSettings adds the flags that verb has; those of every verb are the root's.
+func addSettings(flags *pflag.FlagSet, verb string) {
+	for _, s := range config.Settings() {
+		if s.HasFlag(config.Everywhere) != (verb == config.Everywhere) || !s.HasFlag(verb) {
+			continue
+		}
+		usage := s.Doc + " (" + s.Env[0] + ")"
+		if s.Name == config.Verbose {
+			flags.CountP(s.Name, s.Letter, usage)
+			continue
+		}
+		f := flags.VarPF(&settingValue{text: s.Default, kind: s.Kind}, s.Name, s.Letter, usage)
+		if s.Kind == config.Switch {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// settingFlags returns the settings that were given as flags.
+func settingFlags(cmd *cobra.Command) map[string]string {
+	given := map[string]string{}
+	known := config.Settings()
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.ContainsFunc(known, func(s config.Setting) bool { return s.Name == f.Name && (s.HasFlag(topVerb(cmd))) }) {
+			given[f.Name] = f.Value.String()
+		}
+	})
+	return given
+}
+
+func checkArgs(cmd *cobra.Command, args []string, least, most int) error {
+	verb := verbOf(cmd)
+	if most >= 0 && len(args) > most && slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "/") }) {
+		return misplaced(verb, args)
+	}
+	switch {
+	case len(args) < least:
+		return usageError(verb, "something is missing: %s", strings.TrimPrefix(cmd.UseLine(), "jobq "))
+	case most >= 0 && len(args) > most:
+		return usageError(verb, "%q is one word too many: %s", args[most], strings.TrimPrefix(cmd.UseLine(), "jobq "))
+	}
+	return nil
+}
+
+// misplaced is STORAGE/PREFIX behind the verb.
+func misplaced(verb string, args []string) error {
+	at := slices.IndexFunc(args, func(w string) bool { return strings.Contains(w, "/") })
+	rest := slices.Concat([]string{"jobq", args[at], verb}, args[:at], args[at+1:])
+	return fault.Newf(fault.Invalid, "%q stands behind the verb", args[at]).
+		WithRemedy("STORAGE/PREFIX goes in front of it: `" + strings.Join(rest, " ") + "`")
+}
+
+// noVerb answers a call whose first word is no verb.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	err := usageError("", "%q is not a verb of jobq", args[0])
+	best := ""
+	nearest := 0
+	for _, c := range cmd.Commands() {
+		if d, near := dag.Near(args[0], c.Name()); near && !c.Hidden && (best == "" || d < nearest) {
+			best, nearest = c.Name(), d
+		}
+	}
+	if best != "" {
+		return err.WithRemedy(fmt.Sprintf("did you mean `jobq %s`? `jobq --help` lists the verbs", best))
+	}
+	return err.WithRemedy("`jobq --help` lists the verbs; to run a file: `jobq run " + shellQuote(args[0]) + "`")
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobq/core/coord"
+	"jobq/core/dag"
+	"jobq/core/fault"
+	"jobq/internal/config"
+	"jobq/internal/local"
+)
+
+// runFlags are the flags of verbs that run a workflow here.
+type runFlags struct {
+	id, resume string
+	json       bool
+}
+
+func newRun(a *app) *cobra.Command {
+	var f runFlags
+	cmd := a.command(verb{
+		use: "run FILE", short: "Run a workflow on this machine, to the end", group: groupRun, most: 1,
+		long: `Run a workflow on this machine, to the end: nothing else needs to be installed or running. What tasks
+write is shown with their names in front. Ctrl-C stops cleanly and says how to go on, a second one
+kills; after either, and after any crash, --resume goes on where it stopped. FILE may be -, for
+standard input.`,
+		example: "  jobq run pipeline.yaml\n  jobq run pipeline.yaml --id nightly-7 --workers 4\n  jobq run --resume nightly-7",
+		run: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case f.resume != "" && (len(args) > 0 || f.id != ""):
+				return usageError("run", "--resume goes on with the workflow as it was submitted: it takes neither FILE nor --id")
+			case f.resume != "":
+				if err := workflowID(cmd, f.resume); err != nil {
+					return err
+				}
+				return a.resume(cmd.Context(), f.resume, false, f)
+			case len(args) == 0:
+				return usageError("run", "something is missing: run FILE, or run --resume ID")
+			default:
+				return a.run(cmd.Context(), args[0], f)
+			}
+		},
+	})
+	cmd.Flags().StringVar(&f.id, "id", "", "call the run `ID` instead of by the time")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID` where it stopped")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as one JSON object, the last line of standard output")
+	return cmd
+}
+
+// run submits the workflow of a file and runs it.
+func (a *app) run(ctx context.Context, file string, f runFlags) error {
+	o, err := a.localOptions()
+	if err != nil {
+		return err
+	}
+	d, err := a.accept(ctx, file)
+	if err != nil {
+		return err
+	}
+	o.WorkflowID = cmp.Or(f.id, newRunID(time.Now()))
+	if err := dag.CheckWorkflowID(o.WorkflowID); err != nil {
+		return err
+	}
+	o.Definition = d
+	p := newProgress(taskNames(d), o.Workers, time.Now())
+	if f.id != "" {
+		if err := a.lookBack(ctx, o, p); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return a.execute(ctx, o, p, f)
+}
+
+// lookBack lets p begin with what the run has reached already.
+func (a *app) lookBack(ctx context.Context, o local.Options, p *progress) error {
+	return a.withPlace(ctx, defaultStorage, o.Prefix, func(s *session) error {
+		now, err := s.loadState(ctx, o.WorkflowID)
+		if err == nil && len(now.TaskStatus) == len(p.names) {
+			p.load(now, time.Now())
+		}
+		return err
+	})
+}
+
+// resume goes on with a run that stopped, after a retry if wanted.
+func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) error {
+	o, err := a.localOptions()
+	if err != nil {
+		return err
+	}
+	o.WorkflowID, o.Retry = id, retry
+	var names []string
+	err = a.withPlace(ctx, defaultStorage, o.Prefix, func(s *session) error {
+		d, _, err := s.Definition(ctx, id)
+		if err == nil {
+			names = taskNames(d)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p := newProgress(names, o.Workers, time.Now())
+	if err := a.lookBack(ctx, o, p); err != nil {
+		return err
+	}
+	return a.execute(ctx, o, p, f)
+}
+
+// localOptions returns what every run of this machine has in common.
+func (a *app) localOptions() (local.Options, error) {
+	storage, prefix, err := a.prefix()
+	if err != nil {
+		return local.Options{}, err
+	}
+	if storage != defaultStorage {
+		return local.Options{}, fault.Newf(fault.Invalid, "this verb runs tasks on this machine, in the storage %q; %q is another one", defaultStorage, storage).
+			WithRemedy("leave STORAGE/PREFIX away, or use `submit` there")
+	}
+	home, err := a.home()
+	if err != nil {
+		return local.Options{}, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return local.Options{}, fault.Wrap(fault.Invalid, err, "the present directory cannot be found")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return local.Options{}, fault.Wrap(fault.Unavailable, err, "the running program cannot be found")
+	}
+	return local.Options{
+		Home: home, Prefix: prefix, Workers: cmp.Or(a.values.Int(config.Workers), runtime.NumCPU()), Dir: dir,
+		Executable: program, Version: version(), By: a.user(), Logger: a.log,
+	}, nil
+}
+
+// execute runs o under a view and reports how it ended.
+func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
+	v := newRunView(a, o, p)
+	o.OnChange, o.OnOutput = v.changed, v.output
+	v.begin()
+	unhook := context.AfterFunc(ctx, v.stopping)
+	sum, err := local.Execute(ctx, o)
+	unhook()
+	v.close()
+
+	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
+	if err != nil && !interrupted {
+		return err
+	}
+	if interrupted {
+		v.interrupted(sum)
+	} else if err := a.report(context.WithoutCancel(ctx), o.Prefix, sum); err != nil {
+		return err
+	}
+	if f.json {
+		if err := printJSON(a.out, sum); err != nil {
+			return err
+		}
+	}
+	if interrupted {
+		return ended(exitInterrupted)
+	}
+	return endedAs(sum)
+}
+
+// newRunID returns an id that sorts by time and is new with near certainty.
+func newRunID(now time.Time) string {
+	return now.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+}
+
+func taskNames(d *dag.Definition) []string {
+	names := make([]string, len(d.Tasks))
+	for i := range d.Tasks {
+		names[i] = d.Tasks[i].Name
+	}
+	return names
+}
+
+// withPlace is with for a place that is known already.
+func (a *app) withPlace(ctx context.Context, storage, prefix string, f func(*session) error) (err error) {
+	s, err := a.openPlace(ctx, storage, prefix, "command", coord.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.store.Close()) }()
+	return f(s)
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+const (
+	// redrawEvery is the rhythm of a screen: often enough to look alive, seldom
+	// enough not to flicker or to cost.
+	redrawEvery = 100 * time.Millisecond
+	// maxHeld is how much may wait for the next turn; more is written at once, so
+	// that a task that writes faster than the terminal waits for it.
+	maxHeld = 256 << 10
+)
+
+// screen writes lines of several goroutines in order and, on a terminal, keeps a
+// live region below them. One write a turn, over what was there and never after
+// clearing it, keeps the region from flickering; the size is asked for in every
+// turn, so that the region follows the window. Close it before anything else is
+// written.
+type screen struct {
+	out, err io.Writer
+	// same says that both are one terminal: one write serves both.
+	same bool
+	// region returns the lines of the live region; nil keeps none.
+	region func(width, height int) []string
+
+	mu   sync.Mutex
+	held []segment
+	size int
+	// shown are the lines of the region on the terminal.
+	shown []string
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+// segment is text for one of the two streams.
+type segment struct {
+	toErr bool
+	text  []byte
+}
+
+// newScreen returns a running screen. region is used only if errOut is a
+// terminal.
+func newScreen(out, errOut io.Writer, region func(width, height int) []string) *screen {
+	s := &screen{out: out, err: errOut, stop: make(chan struct{}), done: make(chan struct{})}
+	errFile, isTerminal := terminal(errOut)
+	if isTerminal {
+		s.region = region
+		outFile, alsoTerminal := terminal(out)
+		s.same = alsoTerminal && sameFile(outFile, errFile)
+	}
+	go s.run()
+	return s
+}
+
+func sameFile(a, b *os.File) bool {
+	first, err := a.Stat()
+	if err != nil {
+		return false
+	}
+	second, err := b.Stat()
+	return err == nil && os.SameFile(first, second)
+}
+
+func (s *screen) run() {
+	defer close(s.done)
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.mu.Lock()
+			s.flush(true)
+			s.mu.Unlock()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// printf adds a line for standard error.
+func (s *screen) printf(format string, args ...any) {
+	s.add(true, fmt.Appendf(nil, format+"\n", args...))
+}
+
+// add adds text that ends in a line's end.
+func (s *screen) add(toErr bool, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.held); n > 0 && s.held[n-1].toErr == toErr {
+		s.held[n-1].text = append(s.held[n-1].text, line...)
+	} else {
+		s.held = append(s.held, segment{toErr, line})
+	}
+	if s.size += len(line); s.size >= maxHeld {
+		s.flush(true)
+	}
+}
+
+// close writes what waits and removes the region.
+func (s *screen) close() {
+	close(s.stop)
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush(false)
+}
+
+// flush writes what waits and, if wanted, the region below it. s.mu is held. A
+// terminal or file that takes nothing any more is nothing to stop a run for.
+func (s *screen) flush(withRegion bool) {
+	width, height := 80, 24
+	var region []string
+	if s.region != nil {
+		width, height = terminalSize(s.err)
+		if withRegion {
+			region = fit(s.region(width, height), width, height)
+		}
+	}
+	if len(s.held) == 0 && slices.Equal(region, s.shown) {
+		return
+	}
+	var b bytes.Buffer
+	s.toTop(&b, width)
+	s.shown = region
+	if !s.same && len(s.held) > 0 {
+		if s.region != nil {
+			b.WriteString("\x1b[J")
+		}
+		s.write(s.err, &b)
+	}
+	for _, seg := range s.held {
+		if s.same {
+			// What is left of the region behind a line goes with its end.
+			b.Write(bytes.ReplaceAll(seg.text, []byte("\n"), []byte("\x1b[K\n")))
+			continue
+		}
+		b.Write(seg.text)
+		if seg.toErr {
+			s.write(s.err, &b)
+		} else {
+			s.write(s.out, &b)
+		}
+	}
+	s.held, s.size = nil, 0
+	for i, line := range region {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line + "\x1b[K")
+	}
+	if s.region != nil {
+		b.WriteString("\x1b[J")
+	}
+	s.write(s.err, &b)
+}
+
+func (s *screen) write(w io.Writer, b *bytes.Buffer) {
+	if b.Len() > 0 {
+		w.Write(b.Bytes()) // see flush
+	}
+	b.Reset()
+}
+
+// toTop moves the cursor to the first cell of the region. Lines that were drawn
+// on a wider terminal take several rows now.
+func (s *screen) toTop(b *bytes.Buffer, width int) {
+	if s.region == nil || len(s.shown) == 0 {
+		return
+	}
+	rows := 0
+	for _, line := range s.shown {
+		rows += max(1, (text.StringWidthWithoutEscSequences(line)+width-1)/width)
+	}
+	b.WriteByte('\r')
+	if rows > 1 {
+		fmt.Fprintf(b, "\x1b[%dA", rows-1)
+	}
+}
+
+// fit cuts lines to the terminal: a line that touched the last column would
+// wrap on some.
+func fit(lines []string, width, height int) []string {
+	lines = lines[:min(len(lines), max(height-1, 1))]
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = text.Snip(l, max(width-1, 1), "…")
+		if out[i] != l && strings.Contains(l, "\x1b[") {
+			out[i] += "\x1b[0m"
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobq/core/coord"
+	"jobq/core/state"
+)
+
+func newStatus(a *app) *cobra.Command {
+	var asJSON, withTasks bool
+	var after string
+	cmd := a.command(verb{
+		use: "status ID", short: "Show one workflow", group: groupLook, least: 1, most: 1,
+		long: `Show one workflow: its status, how many tasks are in each status, and with --tasks every task.
+The answer is read from the state itself, never from a listing.`,
+		example: "  jobq status nightly-7\n  jobq status nightly-7 --tasks --json",
+		run: func(cmd *cobra.Command, args []string) error {
+			if err := workflowID(cmd, args[0]); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(s *session) error {
+				if !withTasks {
+					sum, err := s.Status(cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					return a.printStatus(sum, asJSON)
+				}
+				sum, err := s.Tasks(cmd.Context(), args[0], coord.TaskFilter{After: after, Live: true})
+				if err != nil {
+					return err
+				}
+				return a.printStatus(sum, asJSON)
+			})
+		},
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&withTasks, "tasks", false, "list the tasks, at most 1000")
+	cmd.Flags().StringVar(&after, "after", "", "with --tasks, begin behind the task of this `NAME` (the \"next\" of the page before)")
+	return cmd
+}
+
+func (a *app) printStatus(s coord.Summary, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.out, s)
+	}
+	writeSummary(a.out, s, time.Now())
+	if s.Tasks == nil {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	if err := a.printTasks(s.Tasks, false); err != nil {
+		return err
+	}
+	if s.Next != "" {
+		a.note("there are more tasks: %s", a.commandLine("status", s.WorkflowID, "--tasks", "--after", s.Next))
+	}
+	return nil
+}
+
+// writeSummary writes a workflow for people.
+func writeSummary(w io.Writer, s coord.Summary, now time.Time) {
+	status := s.Status
+	if s.CancelRequested && status == state.WorkflowRunning.String() {
+		status += " (being cancelled)"
+	}
+	fmt.Fprintf(w, "workflow  %s\nname      %s\nstatus    %s\n", s.WorkflowID, line(s.Name), status)
+	fmt.Fprintf(w, "tasks     %d: %s\n", s.Total, countsText(s.Counts))
+	fmt.Fprintf(w, "created   %s (%s ago)\n", clockText(s.CreatedAt), age(now, s.CreatedAt.Time))
+	fmt.Fprintf(w, "updated   %s (%s ago)\n", clockText(s.UpdatedAt), age(now, s.UpdatedAt.Time))
+	if s.Error != "" {
+		fmt.Fprintf(w, "error     %s\n", line(s.Error))
+	}
+}
+
+func clockText(t coord.Time) string { return t.Local().Format(time.DateTime) }
+
+// countsOf returns the counts by status, in reading order.
+func countsOf(c state.Counts) []int {
+	return []int{c.Pending, c.Ready, c.Running, c.Completed, c.Failed, c.UpstreamFailed, c.Skipped, c.Cancelled}
+}
+
+// countsText names the statuses that tasks are in.
+func countsText(c state.Counts) string {
+	var parts []string
+	for i, n := range countsOf(c) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, taskWords()[i]))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"jobq/core/state"
+)
+
+// palette paints, or does not.
+type palette bool
+
+func (p palette) paint(s string, c ...text.Color) string {
+	if !p || s == "" {
+		return s
+	}
+	// Colors.Sprint asks the environment of the process; we have asked ours.
+	return text.Colors(c).EscapeSeq() + s + text.EscapeReset
+}
+
+// statusColor is the colour of a status wherever it is shown.
+func statusColor(word string) text.Color {
+	switch word {
+	case state.Completed.String():
+		return text.FgGreen
+	case state.Failed.String(), state.UpstreamFailed.String():
+		return text.FgRed
+	case state.Running.String():
+		return text.FgCyan
+	case state.Skipped.String(), state.Cancelled.String():
+		return text.FgYellow
+	default:
+		return text.FgHiBlack
+	}
+}
+
+// headline is a workflow in one line.
+func headline(s snapshot, p palette) string {
+	c := s.counts
+	parts := []string{fmt.Sprintf("%s %d/%d", bar(s.counts.Ended(), s.total, 20), c.Ended(), s.total)}
+	add := func(n int, word string) {
+		if n > 0 {
+			parts = append(parts, p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word)))
+		}
+	}
+	if s.cancel {
+		parts = append(parts, "being cancelled")
+	}
+	add(c.Failed, "failed")
+	add(c.UpstreamFailed, "upstream_failed")
+	add(c.Cancelled, "cancelled")
+	add(c.Skipped, "skipped")
+	add(len(s.running), "running")
+	if s.rate > 0 {
+		parts = append(parts, rateText(s.rate))
+	}
+	parts = append(parts, seconds(s.elapsed.Truncate(time.Second)))
+	if s.left >= 0 {
+		parts = append(parts, "about "+seconds(s.left.Round(time.Second))+" left")
+	}
+	return strings.Join(parts, "  ")
+}
+
+func rateText(rate float64) string {
+	switch {
+	case rate >= 10:
+		return fmt.Sprintf("%.0f/s", rate)
+	case rate >= 0.1:
+		return fmt.Sprintf("%.1f/s", rate)
+	default:
+		return fmt.Sprintf("%.1f/min", rate*60)
+	}
+}
+
+// bar is a bar of the given width that is done/total full.
+func bar(done, total, width int) string {
+	full := 0
+	if total > 0 {
+		full = done * width / total
+	}
+	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", width-full) + "]"
+}
+
+// runningLine names what runs.
+func runningLine(s snapshot) string {
+	if len(s.running) == 0 {
+		return ""
+	}
+	names := make([]string, len(s.running))
+	for i, n := range s.running {
+		names[i] = line(n)
+	}
+	return "  running: " + strings.Join(names, ", ")
+}
+
+// groupLines are the rows of a table of groups, at most most of them: first the
+// groups in which something goes on, all in the order of the file.
+func groupLines(s snapshot, most int, p palette) []string {
+	if most < 2 || len(s.groups) < 2 {
+		return nil
+	}
+	shown := chooseGroups(s.groups, most-1)
+	width := 0
+	for _, g := range shown {
+		width = max(width, text.StringWidth(g.name))
+	}
+	width = min(width, 32)
+	lines := make([]string, 0, most)
+	for _, g := range shown {
+		c := g.counts
+		name := text.Pad(text.Snip(line(g.name), width, "…"), width, ' ')
+		row := fmt.Sprintf("  %s %s %d/%d", name, bar(c.Ended(), c.Total(), 10), c.Ended(), c.Total())
+		for i, n := range countsOf(c) {
+			word := taskWords()[i]
+			if n > 0 && word != state.Completed.String() && word != state.Pending.String() {
+				row += "  " + p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word))
+			}
+		}
+		lines = append(lines, row)
+	}
+	if more := len(s.groups) - len(shown); more > 0 {
+		lines = append(lines, fmt.Sprintf("  … and %s more", count(more, "group")))
+	}
+	return lines
+}
+
+// chooseGroups returns at most most groups in their order: those in which
+// something is sent or failed before those that wait, those before the done.
+func chooseGroups(all []groupCounts, most int) []groupCounts {
+	if len(all) <= most+1 {
+		return all
+	}
+	take := make([]bool, len(all))
+	left := most
+	for _, wanted := range []func(state.Counts) bool{
+		func(c state.Counts) bool { return c.Running+c.Ready+c.Failed > 0 },
+		func(c state.Counts) bool { return c.Open() > 0 },
+		func(state.Counts) bool { return true },
+	} {
+		for i, g := range all {
+			if left > 0 && !take[i] && wanted(g.counts) {
+				take[i] = true
+				left--
+			}
+		}
+	}
+	var out []groupCounts
+	for i, g := range all {
+		if take[i] {
+			out = append(out, g)
+		}
+	}
+	return out
+}
