@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"time"
@@ -78,7 +79,7 @@ func Encode(w *Workflow) ([]byte, error) {
 		return nil, fault.Wrap(fault.Internal, err, "the state header cannot be encoded")
 	}
 	base := w.CreatedAt.UnixMilli()
-	e := encoder{b: make([]byte, 0, len(h)+16*len(w.TaskStatus)+256)}
+	e := encoder{b: make([]byte, 0, len(h)+16*len(w.TaskStatus)+256), n: len(w.TaskStatus)}
 	e.b = append(e.b, magic...)
 	e.b = binary.AppendUvarint(e.b, Format)
 	e.b = binary.AppendUvarint(e.b, minReader)
@@ -89,12 +90,12 @@ func Encode(w *Workflow) ([]byte, error) {
 	e.section(sectionFailures, func() { e.sparseUints(w.Failures) })
 	e.section(sectionStarted, func() { e.times(w.StartedAt, base) })
 	e.section(sectionEnded, func() { e.times(w.EndedAt, base) })
-	e.section(sectionOutputs, func() { e.outputs(w.Outputs) })
-	e.section(sectionReasons, func() { e.texts(w.Reasons) })
+	e.section(sectionOutputs, func() { keyed(&e, w.Outputs, e.output) })
+	e.section(sectionReasons, func() { keyed(&e, w.Reasons, e.text) })
 	e.section(sectionExits, func() { e.exits(w.Exits) })
-	e.section(sectionNotBefore, func() { e.sparseInt64(w.NotBefore) })
-	e.section(sectionGiveBacks, func() { e.sparseMap(w.GiveBacks) })
-	e.section(sectionFrozen, func() { e.frozen(w.Frozen) })
+	e.section(sectionNotBefore, func() { keyed(&e, w.NotBefore, e.int) })
+	e.section(sectionGiveBacks, func() { keyed(&e, w.GiveBacks, e.uint32) })
+	e.section(sectionFrozen, func() { keyed(&e, w.Frozen, e.ascending) })
 	for _, s := range w.unknown {
 		e.section(s.id, func() { e.b = append(e.b, s.body...) })
 	}
@@ -137,6 +138,9 @@ func assemble(parts map[uint64][]byte, unknown []section) (*Workflow, error) {
 	if err := json.Unmarshal(parts[sectionHeader], &h); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
+	if h.Status.String() == "" {
+		return nil, errors.New("header has no status")
+	}
 	if h.Tasks < 0 || h.Tasks > maxTasksInAColumn || h.Tasks != len(parts[sectionStatus]) {
 		return nil, fmt.Errorf("header says %d tasks, the status column has %d", h.Tasks, len(parts[sectionStatus]))
 	}
@@ -160,12 +164,12 @@ func assemble(parts map[uint64][]byte, unknown []section) (*Workflow, error) {
 		{sectionFailures, func(d *decoder) { d.sparseUints(w.Failures) }},
 		{sectionStarted, func(d *decoder) { d.times(w.StartedAt, h.CreatedAt) }},
 		{sectionEnded, func(d *decoder) { d.times(w.EndedAt, h.CreatedAt) }},
-		{sectionOutputs, func(d *decoder) { d.outputs(w.Outputs, h.Tasks) }},
-		{sectionReasons, func(d *decoder) { d.texts(w.Reasons, h.Tasks) }},
-		{sectionExits, func(d *decoder) { d.exits(w.Exits, h.Tasks) }},
-		{sectionNotBefore, func(d *decoder) { d.sparseInt64(w.NotBefore, h.Tasks) }},
-		{sectionGiveBacks, func(d *decoder) { d.sparseMap(w.GiveBacks, h.Tasks) }},
-		{sectionFrozen, func(d *decoder) { d.frozen(w.Frozen, h.Tasks) }},
+		{sectionOutputs, func(d *decoder) { w.Outputs = sparse(d, h.Tasks, 18, d.output) }},
+		{sectionReasons, func(d *decoder) { w.Reasons = sparse(d, h.Tasks, 32, d.text) }},
+		{sectionExits, func(d *decoder) { w.Exits = d.exits(h.Tasks) }},
+		{sectionNotBefore, func(d *decoder) { w.NotBefore = sparse(d, h.Tasks, 8, d.varint) }},
+		{sectionGiveBacks, func(d *decoder) { w.GiveBacks = sparse(d, h.Tasks, 2, d.uint32) }},
+		{sectionFrozen, func(d *decoder) { w.Frozen = sparse(d, h.Tasks, 8, d.ascending) }},
 	}
 	for _, c := range columns {
 		d := decoder{b: parts[c.id]}
@@ -186,7 +190,10 @@ func (d *decoder) sections() (known map[uint64][]byte, unknown []section, err er
 		id := d.uvarint()
 		body := d.bytes()
 		switch {
-		case n > maxSections:
+		case d.err != nil:
+		case id == 0:
+			d.fail("section 0")
+		case n >= maxSections:
 			d.fail("more than %d sections", maxSections)
 		case id > lastKnownSection:
 			unknown = append(unknown, section{id, bytes.Clone(body)})

@@ -4,11 +4,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
-// encoder appends columns to b.
-type encoder struct{ b []byte }
+// encoder appends columns of n tasks to b.
+type encoder struct {
+	b []byte
+	n int
+}
 
 // section writes id, length and what body appends. The length is patched in
 // afterwards at a fixed width, so that nothing is copied.
@@ -25,8 +29,9 @@ func (e *encoder) section(id uint64, body func()) {
 	e.b[at+width-1] &= 0x7f
 }
 
-func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
-func (e *encoder) int(v int64)   { e.b = binary.AppendVarint(e.b, v) }
+func (e *encoder) uint(v uint64)   { e.b = binary.AppendUvarint(e.b, v) }
+func (e *encoder) uint32(v uint32) { e.uint(uint64(v)) }
+func (e *encoder) int(v int64)     { e.b = binary.AppendVarint(e.b, v) }
 
 func (e *encoder) text(s string) {
 	e.uint(uint64(len(s)))
@@ -75,41 +80,50 @@ func (e *encoder) times(column []int64, base int64) {
 // from the key before.
 func keyed[V any](e *encoder, m map[int32]V, value func(V)) {
 	last := int32(0)
-	for _, k := range slices.Sorted(maps.Keys(m)) {
+	entry := func(k int32, v V) {
 		e.uint(uint64(k - last))
-		value(m[k])
+		value(v)
 		last = k
+	}
+	if len(m) < e.n/16 {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			entry(k, m[k])
+		}
+		return
+	}
+	// Asking for every task is quicker than sorting the keys of most.
+	for k := range int32(e.n) {
+		if v, ok := m[k]; ok {
+			entry(k, v)
+		}
 	}
 }
 
-func (e *encoder) texts(m map[int32]string)      { keyed(e, m, e.text) }
-func (e *encoder) sparseInt64(m map[int32]int64) { keyed(e, m, e.int) }
-func (e *encoder) sparseMap(m map[int32]uint32)  { keyed(e, m, func(v uint32) { e.uint(uint64(v)) }) }
-func (e *encoder) frozen(m map[int32][]int32) {
-	keyed(e, m, func(v []int32) {
-		e.uint(uint64(len(v)))
-		for _, p := range v {
-			e.uint(uint64(p))
-		}
-	})
+// ascending writes the length of v and the distances between its members, which
+// ascend: one byte a member, as a rule.
+func (e *encoder) ascending(v []int32) {
+	e.uint(uint64(len(v)))
+	last := int32(0)
+	for _, p := range v {
+		e.uint(uint64(p - last))
+		last = p
+	}
 }
 
 const hasMD5 = 0x80
 
-func (e *encoder) outputs(m map[int32]Output) {
-	keyed(e, m, func(o Output) {
-		kind := byte(o.Kind)
-		if o.HasMD5 {
-			kind |= hasMD5
-		}
-		e.b = append(e.b, kind)
-		if o.HasMD5 {
-			e.b = append(e.b, o.MD5[:]...)
-		}
-		if o.Kind != CanonicalOutput {
-			e.text(o.Text)
-		}
-	})
+func (e *encoder) output(o Output) {
+	kind := byte(o.Kind)
+	if o.HasMD5 {
+		kind |= hasMD5
+	}
+	e.b = append(e.b, kind)
+	if o.HasMD5 {
+		e.b = append(e.b, o.MD5[:]...)
+	}
+	if o.Kind != CanonicalOutput {
+		e.text(o.Text)
+	}
 }
 
 // exits writes each distinct text once, in front.
@@ -125,7 +139,7 @@ func (e *encoder) exits(m map[int32]Exit) {
 		}
 		return n
 	}
-	rest := encoder{}
+	rest := encoder{n: e.n}
 	keyed(&rest, m, func(x Exit) {
 		known := uint64(0)
 		if x.Known {
@@ -170,7 +184,7 @@ func (d *decoder) uvarint() uint64 {
 
 func (d *decoder) uint32() uint32 {
 	v := d.uvarint()
-	if v > 1<<32-1 {
+	if v > math.MaxUint32 {
 		d.fail("number %d is too large", v)
 		return 0
 	}
@@ -187,8 +201,8 @@ func (d *decoder) varint() int64 {
 	return v
 }
 
-func (d *decoder) bytes() []byte {
-	n := d.uvarint()
+// take returns the next n bytes, nil when there are fewer.
+func (d *decoder) take(n uint64) []byte {
 	if n > uint64(len(d.b)) {
 		d.fail("%d bytes wanted, %d left", n, len(d.b))
 		return nil
@@ -197,6 +211,16 @@ func (d *decoder) bytes() []byte {
 	d.b = d.b[n:]
 	return v
 }
+
+func (d *decoder) byte() byte {
+	b := d.take(1)
+	if b == nil {
+		return 0
+	}
+	return b[0]
+}
+
+func (d *decoder) bytes() []byte { return d.take(d.uvarint()) }
 
 func (d *decoder) text() string { return string(d.bytes()) }
 
@@ -235,66 +259,57 @@ func (d *decoder) sparseUints(column []uint32) {
 	d.keys(len(column), func(k int32) { column[k] = d.uint32() })
 }
 
-func (d *decoder) texts(m map[int32]string, n int) { d.keys(n, func(k int32) { m[k] = d.text() }) }
-
-func (d *decoder) sparseInt64(m map[int32]int64, n int) {
-	d.keys(n, func(k int32) { m[k] = d.varint() })
+// sparse reads a column that has entries, of about size bytes each, for some of
+// n tasks.
+func sparse[V any](d *decoder, n, size int, read func() V) map[int32]V {
+	m := make(map[int32]V, min(n, len(d.b)/size))
+	d.keys(n, func(k int32) { m[k] = read() })
+	return m
 }
 
-func (d *decoder) sparseMap(m map[int32]uint32, n int) {
-	d.keys(n, func(k int32) { m[k] = d.uint32() })
+func (d *decoder) ascending() []int32 {
+	count := d.uvarint()
+	if count > uint64(len(d.b)) {
+		d.fail("%d parents in %d bytes", count, len(d.b))
+		return nil
+	}
+	v := make([]int32, count)
+	last := uint64(0)
+	for i := range v {
+		step := d.uvarint()
+		if i > 0 && step == 0 || step > math.MaxInt32 || last+step > math.MaxInt32 {
+			d.fail("parent %d+%d", last, step)
+			return nil
+		}
+		last += step
+		v[i] = int32(last)
+	}
+	return v
 }
 
-func (d *decoder) frozen(m map[int32][]int32, n int) {
-	d.keys(n, func(k int32) {
-		count := d.uvarint()
-		if count > uint64(len(d.b)) {
-			d.fail("%d parents in %d bytes", count, len(d.b))
-			return
-		}
-		v := make([]int32, count)
-		for i := range v {
-			v[i] = int32(d.uint32())
-		}
-		m[k] = v
-	})
+func (d *decoder) output() Output {
+	kind := d.byte()
+	o := Output{Kind: OutputKind(kind &^ hasMD5), HasMD5: kind&hasMD5 != 0}
+	if o.Kind > OtherOutput {
+		d.fail("output of kind %d", o.Kind)
+	}
+	if o.HasMD5 {
+		copy(o.MD5[:], d.take(uint64(len(o.MD5))))
+	}
+	if o.Kind != CanonicalOutput {
+		o.Text = d.text()
+	}
+	return o
 }
 
-func (d *decoder) outputs(m map[int32]Output, n int) {
-	d.keys(n, func(k int32) {
-		if len(d.b) == 0 {
-			d.fail("an output is cut off")
-			return
-		}
-		o := Output{Kind: OutputKind(d.b[0] &^ hasMD5), HasMD5: d.b[0]&hasMD5 != 0}
-		d.b = d.b[1:]
-		if o.Kind > OtherOutput {
-			d.fail("output of kind %d", o.Kind)
-			return
-		}
-		if o.HasMD5 {
-			if len(d.b) < len(o.MD5) {
-				d.fail("a hash is cut off")
-				return
-			}
-			copy(o.MD5[:], d.b)
-			d.b = d.b[len(o.MD5):]
-		}
-		if o.Kind != CanonicalOutput {
-			o.Text = d.text()
-		}
-		m[k] = o
-	})
-}
-
-func (d *decoder) exits(m map[int32]Exit, n int) {
+func (d *decoder) exits(n int) map[int32]Exit {
 	if len(d.b) == 0 {
-		return
+		return map[int32]Exit{}
 	}
 	count := d.uvarint()
 	if count > uint64(len(d.b)) {
 		d.fail("%d words in %d bytes", count, len(d.b))
-		return
+		return nil
 	}
 	words := make([]string, count)
 	for i := range words {
@@ -308,7 +323,7 @@ func (d *decoder) exits(m map[int32]Exit, n int) {
 		}
 		return words[i]
 	}
-	d.keys(n, func(k int32) {
-		m[k] = Exit{Known: d.uvarint() == 1, Code: int(d.varint()), Signal: word(), Word: word(), Worker: word(), Start: d.uint32()}
+	return sparse(d, n, 8, func() Exit {
+		return Exit{Known: d.uvarint() == 1, Code: int(d.varint()), Signal: word(), Word: word(), Worker: word(), Start: d.uint32()}
 	})
 }
