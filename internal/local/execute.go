@@ -97,7 +97,7 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 	work, err := worker.New(worker.Config{
 		Store: r.store, Prefix: "local/" + r.o.Prefix, Inbox: namespace + inboxName,
 		Queues: queues(namespace, d), Slots: r.slots(), Logger: r.o.Logger, Executable: r.o.Executable,
-		Membership: me, CancelPollInterval: time.Second, Cwd: dir, Output: r.output,
+		Namespace: namespace, Membership: me, CancelPollInterval: time.Second, Cwd: dir, Output: r.output,
 	})
 	if err != nil {
 		return sum, err
