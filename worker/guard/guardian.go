@@ -179,8 +179,13 @@ func (g *guardian) killDoomed() {
 	// What left its group, and what a worker started and did not live to tell.
 	clean := proc.KillByRunID(ctx, ids...) == nil
 	for _, run := range doomed {
-		if proc.WaitGone(ctx, run.PGID) == nil && (clean || len(proc.FindByRunID(run.RunID)) == 0) {
+		if proc.WaitGone(ctx, run.PGID) != nil {
+			continue
+		}
+		if clean {
 			delete(g.runs, run.RunID)
+		} else {
+			g.runs[run.RunID].PGID = 0 // from now on the number may be a stranger's
 		}
 	}
 }

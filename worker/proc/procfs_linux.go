@@ -44,9 +44,15 @@ func (t *table) pids() []int {
 // read returns the content of a file of process pid, valid until the next read.
 // A process that is gone, or that we may not look into, reads as empty.
 func (t *table) read(pid int, file string) []byte {
+	content, _ := t.open(pid, file)
+	return content
+}
+
+// open is read that also reports whether the file could be opened.
+func (t *table) open(pid int, file string) (content []byte, opened bool) {
 	fd, err := unix.Openat(int(t.dir.Fd()), strconv.Itoa(pid)+"/"+file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer unix.Close(fd)
 	for filled := 0; ; {
@@ -55,7 +61,7 @@ func (t *table) read(pid int, file string) []byte {
 			continue
 		}
 		if err != nil || n == 0 {
-			return t.buf[:filled]
+			return t.buf[:filled], true
 		}
 		if filled += n; filled == len(t.buf) {
 			t.buf = slices.Grow(t.buf, len(t.buf))[:2*len(t.buf)]
@@ -65,8 +71,12 @@ func (t *table) read(pid int, file string) []byte {
 
 // status is what we need of /proc/PID/stat.
 type status struct {
-	pgid  int
+	pgid int
+	// alive is false for zombies, which only wait to be reaped.
 	alive bool
+	// swapping is a program that takes the place of another (execve): the old
+	// environment is gone and the new one does not show yet.
+	swapping bool
 }
 
 // status reads the state of pid; a process that is gone is not alive.
@@ -78,24 +88,28 @@ func (t *table) status(pid int) status { return parseStat(t.read(pid, "stat")) }
 // most one left.
 func parseStat(line []byte) status {
 	const (
-		state   = 0
-		group   = 2
-		threads = 17
+		state       = 0
+		group       = 2
+		flags       = 6
+		threads     = 17
+		envEnd      = 48
+		flagExiting = 0x4
+		flagKernel  = 0x200000
 	)
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	if len(fields) <= threads {
+	if len(fields) <= envEnd {
 		return status{}
 	}
-	pgid, err := strconv.Atoi(string(fields[group]))
-	if err != nil {
-		return status{}
+	number := func(i int) int {
+		n, _ := strconv.Atoi(string(fields[i])) // the kernel writes numbers; one that is too large for us is none of ours
+		return n
 	}
-	alive := true
-	if s := fields[state][0]; s == 'Z' || s == 'X' || s == 'x' {
-		n, err := strconv.Atoi(string(fields[threads]))
-		alive = err == nil && n > 1
+	s := status{pgid: number(group), alive: true}
+	if c := fields[state][0]; c == 'Z' || c == 'X' || c == 'x' {
+		s.alive = number(threads) > 1
 	}
-	return status{pgid: pgid, alive: alive}
+	s.swapping = s.alive && number(flags)&(flagExiting|flagKernel) == 0 && string(fields[envEnd]) == "0"
+	return s
 }
 
 // GroupAlive reports whether a process of the group pgid is alive. Zombies are
@@ -131,11 +145,19 @@ func pidAlive(pid int) bool {
 // was when their program was started, has RunIDVariable equal to one of
 // runIDs; never this process. It sees what left its group and session, but not
 // a program that was started with an emptied environment, nor processes that
-// this user may not look into. One pass costs about 10 µs a process.
+// this user may not look into. One look costs about 5 µs a process.
 func FindByRunID(runIDs ...string) []int {
+	found, _ := look(runIDs)
+	return found
+}
+
+// look is FindByRunID that also reports whether every process showed its
+// environment. One that just starts a program shows none for a moment, and is
+// missed.
+func look(runIDs []string) (found []int, settled bool) {
 	t := openTable()
 	if t == nil {
-		return nil
+		return nil, true
 	}
 	defer t.close()
 	wanted := make(map[string]bool, len(runIDs))
@@ -143,9 +165,20 @@ func FindByRunID(runIDs ...string) []int {
 		wanted[id] = id != ""
 	}
 	self := os.Getpid()
-	return slices.DeleteFunc(t.pids(), func(pid int) bool {
-		return pid == self || !hasRunID(t.read(pid, "environ"), wanted)
-	})
+	settled = true
+	for _, pid := range t.pids() {
+		if pid == self {
+			continue
+		}
+		block, readable := t.open(pid, "environ")
+		switch {
+		case hasRunID(block, wanted):
+			found = append(found, pid)
+		case readable && len(block) == 0 && t.status(pid).swapping:
+			settled = false
+		}
+	}
+	return found, settled
 }
 
 var runIDEntry = []byte(RunIDVariable + "=")

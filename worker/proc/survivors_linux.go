@@ -8,20 +8,20 @@ import (
 )
 
 // KillByRunID kills every process that FindByRunID finds, each with its group,
-// and returns nil when a look finds none and those killed are gone. If ctx ends
-// first the error is fault.Canceled and names how many are left. Several run
-// ids cost one look, not several.
+// and returns nil when a look at every process finds none and those killed are
+// gone. If ctx ends first the error is fault.Canceled and says how many are
+// known to be left. Several run ids cost one look, not several.
 func KillByRunID(ctx context.Context, runIDs ...string) error {
 	var dying []int
 	none := poll(ctx, func() bool {
-		found := FindByRunID(runIDs...)
+		found, settled := look(runIDs)
 		for _, pid := range found {
 			killWithGroup(pid)
 		}
 		// A process on its way out has lost its environment while it still
 		// holds its files: what was found stays on the list until it is gone.
 		dying = slices.DeleteFunc(append(dying, found...), func(pid int) bool { return !pidAlive(pid) })
-		return len(found) == 0 && len(dying) == 0
+		return settled && len(found) == 0 && len(dying) == 0
 	})
 	if none {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,29 @@ func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
 		Env:     append(environment("BIG="+strings.Repeat("JOBQ_RUN_ID=", 8000)), proc.RunIDVariable+"="+runID),
 	})
 	proctest.Eventually(t, "the environment to show", func() bool { return slices.Equal(proc.FindByRunID(runID), []int{run.pgid}) })
+}
+
+func TestAProcessThatStartsProgramsWithoutEndIsKilled(t *testing.T) {
+	t.Parallel()
+	// While one program takes the place of another the process shows no
+	// environment. These are in that state a good part of their time.
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := proctest.NewFifo(t)
+	for range 10 {
+		run := start(t.Context(), t, proc.Spec{
+			Command: h.Hold() + "setsid " + script + " & setsid " + script + " & echo ready >&9; exec sleep 600",
+			Env:     environment(proc.RunIDVariable + "=" + t.Name()),
+		})
+		h.Await(t, "ready")
+		if err := proc.KillByRunID(t.Context(), t.Name()); err != nil {
+			t.Fatal(err)
+		}
+		run.await(t)
+		h.AwaitEnd(t)
+	}
 }
 
 func TestWaitGoneIgnoresZombies(t *testing.T) {
