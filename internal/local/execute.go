@@ -31,6 +31,10 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// lastWords bounds what is still read from the store after a stop.
 	lastWords = 10 * time.Second
+	// guardianTime is how long the guardian of a killed run may need to end what
+	// was still running; until then the run counts as alive.
+	guardianTime = 3 * time.Second
+	ownRetry     = 25 * time.Millisecond
 	// ownedFor is how long a run is kept to one process. The store frees it at
 	// once when that process dies.
 	ownedFor = 365 * 24 * time.Hour
@@ -207,7 +211,16 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 // own keeps the workflow to this process: two runs of one id would both be
 // right, but each would show half of the output.
 func (r *run) own(ctx context.Context, me port.Membership) error {
-	err := r.store.Leases.Acquire(ctx, r.leaseName(), me.ID(), ownedFor)
+	var err error
+	for range int(guardianTime / ownRetry) {
+		err = r.store.Leases.Acquire(ctx, r.leaseName(), me.ID(), ownedFor)
+		if !fault.Is(err, fault.Conflict) {
+			return err
+		}
+		if err := (sched.Real{}).Sleep(ctx, ownRetry); err != nil {
+			return err
+		}
+	}
 	if fault.Is(err, fault.Conflict) {
 		return fault.Wrapf(fault.Conflict, err, "workflow %s is being run by another process", r.o.WorkflowID).
 			WithRemedy("watch it with `jobq watch " + r.o.WorkflowID + "`, or stop the other process first")
