@@ -3,46 +3,36 @@ package coord
 import (
 	"container/list"
 	"sync"
-	"time"
 
 	"jobq/core/engine"
 	"jobq/core/port"
 )
 
-// entry is a loaded workflow. It is in the hands of one caller at a time: take
+// entry is a loaded workflow. It is in the hands of one job at a time: take
 // removes it from the cache, put brings it back.
 type entry struct {
 	run  *engine.Run
 	plan *plan
 	tag  port.Tag
 	size int
-	// accepted are sends that the queue took since the last save; the state in
-	// run has them as running, the stored state does not.
-	accepted []engine.Attempt
-	// memo is what this process knows about rows and wakes of the workflow.
-	memo memo
+	// fresh says that the state was read or saved by the job that holds it.
+	fresh bool
+	// marked are the accepted sends that run has as running and the stored state
+	// does not.
+	marked map[engine.Attempt]struct{}
+	// unsaved are attempts that got their number outside a step of a job, because
+	// a back-off ended meanwhile. The next save covers them, then they are sent.
+	unsaved []engine.Attempt
 }
 
-// memo survives the loss of an entry's state: it is about what this process did.
-type memo struct {
-	rowTag      port.Tag
-	projected   time.Time
-	stale       bool // the row is older than the saved state
-	dueAt       time.Time
-	wakeAt      time.Time
-	wakeDelay   time.Duration
-	cancelEpoch uint64
-}
-
-// cache keeps loaded workflows, the least recently used leaving first.
+// cache keeps loaded workflows, the least recently used leaving first. What a
+// workflow's entry must not lose is in its note.
 type cache struct {
 	mu    sync.Mutex
 	limit int
 	size  int
 	order *list.List
 	byID  map[string]*list.Element
-	// marks are accepted sends of entries that were thrown away.
-	marks map[string][]engine.Attempt
 }
 
 type cached struct {
@@ -51,31 +41,18 @@ type cached struct {
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, order: list.New(), byID: map[string]*list.Element{}, marks: map[string][]engine.Attempt{}}
+	return &cache{limit: limit, order: list.New(), byID: map[string]*list.Element{}}
 }
 
-// take removes and returns the entry of wf, nil when there is none, and the
-// marks that were kept for it.
-func (c *cache) take(wf string) (*entry, []engine.Attempt) {
+// take removes and returns the entry of wf, nil when there is none.
+func (c *cache) take(wf string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	marks := c.marks[wf]
-	delete(c.marks, wf)
 	el, ok := c.byID[wf]
 	if !ok {
-		return nil, marks
+		return nil
 	}
-	return c.remove(el), marks
-}
-
-// keepMarks holds accepted sends until the next take.
-func (c *cache) keepMarks(wf string, marks []engine.Attempt) {
-	if len(marks) == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.marks[wf] = append(c.marks[wf], marks...)
+	return c.remove(el)
 }
 
 func (c *cache) remove(el *list.Element) *entry {
@@ -86,26 +63,20 @@ func (c *cache) remove(el *list.Element) *entry {
 	return item.e
 }
 
-// put brings e back. Where another caller has brought one of a later version
-// meanwhile, that one stays. Entries with unsaved marks are not pushed out: they
-// leave by their trailing save.
+// put brings e back. Where another job has brought one of a later version
+// meanwhile, that one stays.
 func (c *cache) put(wf string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el, ok := c.byID[wf]; ok {
-		other := el.Value.(cached).e
-		if other.run.State().Version > e.run.State().Version {
+		if el.Value.(cached).e.run.State().Version > e.run.State().Version {
 			return
 		}
 		c.remove(el)
 	}
 	c.byID[wf] = c.order.PushFront(cached{wf, e})
 	c.size += e.size
-	for el := c.order.Back(); el != nil && c.size > c.limit && el != c.order.Front(); {
-		before := el.Prev()
-		if len(el.Value.(cached).e.accepted) == 0 {
-			c.remove(el)
-		}
-		el = before
+	for c.size > c.limit && c.order.Len() > 1 {
+		c.remove(c.order.Back())
 	}
 }

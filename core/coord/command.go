@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ func (c *Coordinator) Rerun(ctx context.Context, wf string, tasks []string, down
 
 // RerunDry says what Rerun would do and changes nothing.
 func (c *Coordinator) RerunDry(ctx context.Context, wf string, tasks []string, downstream bool) (engine.Answer, error) {
-	e, err := c.peek(ctx, wf)
+	e, err := c.read(ctx, wf)
 	if err != nil {
 		return engine.Answer{}, err
 	}
@@ -107,48 +108,92 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 		}
 		m.Args = raw
 	}
-	if _, err := c.peek(ctx, wf); err != nil {
-		return engine.Answer{}, err
+	// What is refused on sight leaves no claim, which the sweep might carry out
+	// when it is no longer wanted.
+	if answer, err := c.foresee(ctx, m); err != nil {
+		return answer, err
 	}
 	if err := c.claim(ctx, m); err != nil {
 		return engine.Answer{}, err
 	}
-	answer, err := c.applyCommand(ctx, m)
-	if code := fault.CodeOf(err); err != nil && (code == fault.Conflict || code.Transient()) {
-		return c.enqueueCommand(ctx, m, err)
+	answer, rows, err := c.applyCommand(ctx, m, c.sched.Now().Add(c.o.CommandPatience))
+	if err != nil && !final(err) && ctx.Err() == nil {
+		answer, err = c.enqueueCommand(ctx, m, err)
 	}
-	if unclaim := c.unclaim(ctx, m); err == nil && unclaim != nil {
+	if err != nil && !final(err) {
+		return answer, err // the claim stays: the command may have been applied
+	}
+	if rows != nil {
+		return answer, nil // the claim stays: it brings the sweep to the rows
+	}
+	unclaim := c.unclaim(ctx, m)
+	switch done := err == nil && answer.Done; {
+	case done && unclaim != nil:
 		c.log.Warn("claim row stays until the sweep", "workflow", wf, "error", unclaim)
-	}
-	if err == nil && !answer.Done {
+	case !done && unclaim != nil:
+		return answer, fault.Wrap(fault.Unavailable, unclaim, "the command was refused, but the sweep may try it again")
+	case err == nil && !done:
 		err = fault.New(fault.Conflict, answer.Text)
 	}
 	return answer, err
 }
 
-// applyCommand runs the loop with the command until it is in a saved state.
-func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command) (engine.Answer, error) {
-	end := c.sched.Now().Add(c.o.CommandPatience)
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		j := &job{wf: m.Workflow, items: []item{{inbox: msg.Inbox{Command: &m}, trace: true}}}
-		round, cancel := c.sched.WithTimeout(ctx, c.o.roundTime(), roundOperation)
-		err := c.update(round, j)
-		cancel()
-		if purged, ok := errors.AsType[*purgedError](err); ok {
-			return purgedAnswer(m, purged)
+// final reports whether err says for certain that nothing was applied and
+// nothing will be. A conflict of the store is not: others only were faster.
+func final(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Conflict, fault.Exists, fault.Throttled, fault.Unavailable, fault.Canceled, fault.LeaseLost:
+		return false
+	default:
+		return true
+	}
+}
+
+// foresee says what m would come to, without applying it. It fails where m is
+// refused.
+func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer, error) {
+	e, err := c.read(ctx, m.Workflow)
+	if purged, ok := errors.AsType[*purgedError](err); ok {
+		if _, known := purged.tombstone.Command(m.ID); known {
+			return engine.Answer{}, nil
 		}
-		if err == nil && j.answer == nil {
-			return engine.Answer{}, fault.New(fault.Internal, "the command had no answer")
+	}
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	ev, err := commandEvent(&m)
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	out, err := e.run.Step(ev, c.sched.Now())
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	if !out.Answer.Done {
+		return *out.Answer, fault.New(fault.Conflict, out.Answer.Text)
+	}
+	return *out.Answer, nil
+}
+
+// applyCommand runs the loop with the command until it is in a saved state, at
+// the latest until end. rows is why the index rows could not be written then.
+func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, end time.Time) (answer engine.Answer, rows, err error) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		it := &item{inbox: msg.Inbox{Command: &m}, trace: true}
+		j := &job{wf: m.Workflow, items: []*item{it}, direct: true}
+		err := cmp.Or(c.run(ctx, j), it.err)
+		if purged, ok := errors.AsType[*purgedError](err); ok {
+			answer, err = purgedAnswer(m, purged)
+			return answer, nil, err
 		}
 		if err == nil {
-			return *j.answer, nil
+			return *j.answer, j.rows, nil
 		}
-		code := fault.CodeOf(err)
-		if code != fault.Conflict && !code.Transient() || !c.sched.Now().Before(end) {
-			return engine.Answer{}, err
+		if final(err) || !c.sched.Now().Before(end) {
+			return engine.Answer{}, nil, err
 		}
 		if err := c.sched.Sleep(ctx, c.jitter(wait)); err != nil {
-			return engine.Answer{}, err
+			return engine.Answer{}, nil, err
 		}
 	}
 }
@@ -156,43 +201,52 @@ func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command) (engine.A
 // purgedAnswer answers a command that meets a tombstone: the repeat of a purge
 // gets its first answer, everything else finds nothing.
 func purgedAnswer(m msg.Command, p *purgedError) (engine.Answer, error) {
-	if known, ok := p.tombstone.Command(m.ID); ok {
-		var a engine.Answer
-		if err := json.Unmarshal(known.Answer, &a); err == nil {
-			return a, nil
-		}
+	known, ok := p.tombstone.Command(m.ID)
+	if !ok {
+		return engine.Answer{}, p
 	}
-	return engine.Answer{}, fault.Newf(fault.NotFound, "workflow %s was purged", m.Workflow)
+	return rememberedAnswer(known)
+}
+
+func rememberedAnswer(known state.CommandResult) (engine.Answer, error) {
+	a := engine.Answer{Repeated: true}
+	if err := json.Unmarshal(known.Answer, &a); err != nil {
+		return a, fault.Wrap(fault.Corrupt, err, "the remembered answer of a command cannot be read")
+	}
+	return a, nil
 }
 
 // unconfirmedAfter is how long a command in the inbox is waited for.
 const unconfirmedAfter = 30 * time.Second
 
+// enqueueCommand puts a command that could not be applied into the inbox and
+// watches the state for it.
 func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause error) (engine.Answer, error) {
 	body, err := msg.EncodeCommand(m)
 	if err != nil {
 		return engine.Answer{}, err
 	}
-	e, err := c.peek(ctx, m.Workflow)
+	e, err := c.read(ctx, m.Workflow)
 	if err != nil {
-		return engine.Answer{}, errors.Join(err, cause)
+		return engine.Answer{}, errors.Join(cause, err)
 	}
 	q := c.store.Queues.Queue(e.run.State().Namespace + c.o.Inbox)
 	if err := firstError(q.Send(ctx, []port.Message{{ID: c.newID(), Body: body}})); err != nil {
 		return engine.Answer{}, fault.Wrap(fault.Unavailable, err, "the command could neither be applied nor queued")
 	}
-	end := c.sched.Now().Add(unconfirmedAfter)
-	for c.sched.Now().Before(end) {
+	for end := c.sched.Now().Add(unconfirmedAfter); c.sched.Now().Before(end); {
 		if err := c.sched.Sleep(ctx, time.Second); err != nil {
 			break
 		}
-		e, err := c.peek(ctx, m.Workflow)
+		e, err := c.read(ctx, m.Workflow)
+		if purged, ok := errors.AsType[*purgedError](err); ok {
+			return purgedAnswer(m, purged)
+		}
 		if err != nil {
 			continue
 		}
 		if known, ok := e.run.State().Command(m.ID); ok {
-			var a engine.Answer
-			return a, json.Unmarshal(known.Answer, &a)
+			return rememberedAnswer(known)
 		}
 	}
 	return engine.Answer{}, fault.Wrap(fault.Unavailable, cause, "queued, not confirmed").
@@ -254,20 +308,4 @@ func (c *Coordinator) claim(ctx context.Context, m msg.Command) error {
 
 func (c *Coordinator) unclaim(ctx context.Context, m msg.Command) error {
 	return c.store.Index.DeleteDue(ctx, claimKey(m))
-}
-
-// peek reads wf for a view. The entry is nobody else's and is not cached.
-func (c *Coordinator) peek(ctx context.Context, wf string) (*entry, error) {
-	doc, err := c.store.States.Load(ctx, wf, "")
-	if fault.Is(err, fault.NotFound) {
-		return nil, fault.Wrapf(fault.NotFound, err, "workflow %s does not exist", wf)
-	}
-	if err != nil {
-		return nil, err
-	}
-	e, err := c.decode(ctx, wf, doc)
-	if _, purged := errors.AsType[*purgedError](err); purged {
-		return nil, fault.Newf(fault.NotFound, "workflow %s was purged", wf)
-	}
-	return e, err
 }

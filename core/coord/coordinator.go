@@ -88,10 +88,11 @@ type Coordinator struct {
 	plans *planCache
 	stats Stats
 
-	mu sync.Mutex
-	// trailing holds when marks or rows of a workflow are to be written.
-	trailing   map[string]time.Time
+	notes notes
+
+	mu         sync.Mutex
 	leaseUntil time.Time
+	leaseTry   time.Time
 }
 
 // New returns a coordinator over store. It does nothing until it is called.
@@ -99,7 +100,7 @@ func New(store *port.Store, s sched.Scheduler, o Options) *Coordinator {
 	o = o.withDefaults()
 	return &Coordinator{
 		store: store, sched: s, o: o, log: o.Logger,
-		cache: newCache(o.CacheBytes), plans: newPlanCache(), trailing: map[string]time.Time{},
+		cache: newCache(o.CacheBytes), plans: newPlanCache(), notes: notes{byID: map[string]*note{}},
 	}
 }
 

@@ -6,25 +6,65 @@ import (
 	"encoding/json"
 	"time"
 
+	"jobq/core/engine"
 	"jobq/core/state"
 )
+
+// Event is one line of a workflow's event log: a move of a task, or a command
+// that was done.
+type Event struct {
+	Move
+	// Command is its word (submit, cancel, retry, rerun, mark, purge), empty for a
+	// move. ID is the command's, By who asked, Text what it did.
+	Command string `json:"command,omitempty"`
+	ID      string `json:"id,omitempty"`
+	By      string `json:"by,omitempty"`
+	Text    string `json:"text,omitempty"`
+}
 
 // Move is one move of a task as the event log and notices have it.
 type Move struct {
 	// Version is that of the state that holds the move.
 	Version uint64      `json:"v"`
 	Time    time.Time   `json:"t"`
-	Task    string      `json:"task"`
-	From    string      `json:"from"`
-	To      string      `json:"to"`
-	Cause   state.Cause `json:"cause"`
+	Task    string      `json:"task,omitempty"`
+	From    string      `json:"from,omitempty"`
+	To      string      `json:"to,omitempty"`
+	Cause   state.Cause `json:"cause,omitempty"`
 	Attempt uint32      `json:"attempt,omitempty"`
 	Reason  string      `json:"reason,omitempty"`
 	Exit    *state.Exit `json:"exit,omitempty"`
 	Seconds float64     `json:"seconds,omitempty"`
 }
 
-func eventLog(wf string) string { return wf + ".events" }
+// eventLogs is the prefix below which the event log of wf lies. The slash keeps
+// workflow a and workflow a.events apart.
+func eventLogs(wf string) string { return wf + ".events/" }
+
+func eventLog(wf string) string { return eventLogs(wf) + "log" }
+
+// line adds ev to the lines of b if it is a command. Version and time are known
+// after the save.
+func (b *batch) line(ev engine.Event, by, text string) {
+	line := Event{Text: text}
+	var cmd engine.Command
+	switch ev := ev.(type) {
+	case engine.Activated:
+		line.Command, cmd.By = kindSubmit, by
+	case engine.Cancel:
+		line.Command, cmd = kindCancel, ev.Command
+	case engine.Retry:
+		line.Command, cmd = kindRetry, ev.Command
+	case engine.Rerun:
+		line.Command, cmd = kindRerun, ev.Command
+	case engine.Mark:
+		line.Command, cmd = kindMark, ev.Command
+	default:
+		return
+	}
+	line.ID, line.By = cmd.ID, cmd.By
+	b.lines = append(b.lines, line)
+}
 
 // moves renders the changes of a batch.
 func moves(e *entry, b batch) []Move {
@@ -52,24 +92,67 @@ func moves(e *entry, b batch) []Move {
 	return out
 }
 
-// appendEvents adds one line a move to the event log. Losing them loses no
-// correctness, so failure is told and forgotten.
+// appendEvents adds one line a command and a move to the event log. Losing them
+// loses no correctness, so failure is told and forgotten.
 func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
-	if c.o.NoEvents || !b.changed || len(b.moves) == 0 {
+	if c.o.NoEvents || len(b.lines)+len(b.moves) == 0 {
 		return
 	}
+	s := e.run.State()
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
+	for _, line := range b.lines {
+		line.Version, line.Time = s.Version, s.UpdatedAt
+		if err := enc.Encode(line); err != nil {
+			c.log.Warn("event not encoded", "error", err)
+		}
+	}
 	for _, m := range moves(e, b) {
 		if err := enc.Encode(m); err != nil {
 			c.log.Warn("event not encoded", "error", err)
-			return
 		}
 	}
-	if err := c.store.Events.Append(ctx, eventLog(e.run.State().ID), buf.Bytes()); err != nil {
-		c.log.Warn("events not written", "workflow", e.run.State().ID, "error", err)
+	if err := c.store.Events.Append(ctx, eventLog(s.ID), buf.Bytes()); err != nil {
+		c.log.Warn("events not written", "workflow", s.ID, "error", err)
 	}
+}
+
+// Events returns the moves of tasks that the event log of wf holds, oldest first.
+// What a crash kept from being written is missing.
+func (c *Coordinator) Events(ctx context.Context, wf string) ([]Move, error) {
+	all, err := c.History(ctx, wf)
+	var out []Move
+	for _, ev := range all {
+		if ev.Command == "" {
+			out = append(out, ev.Move)
+		}
+	}
+	return out, err
+}
+
+// History is Events with the commands that were done.
+func (c *Coordinator) History(ctx context.Context, wf string) ([]Event, error) {
+	var all []byte
+	for {
+		const chunk = 1 << 20
+		part, err := c.store.Events.Read(ctx, eventLog(wf), int64(len(all)), chunk)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+		if len(part) < chunk {
+			break
+		}
+	}
+	var out []Event
+	for line := range bytes.Lines(all) {
+		var ev Event
+		if err := json.Unmarshal(line, &ev); err == nil {
+			out = append(out, ev)
+		}
+	}
+	return out, nil
 }
 
 // notify tells Options.OnChange of a saved batch.

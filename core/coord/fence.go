@@ -13,39 +13,51 @@ import (
 // somebody changed it in between.
 const recordTries = 8
 
-// fence ends attempts of a workflow that is being cancelled through their
-// records. What has ended comes back as items; live ones leave a wake.
-func (c *Coordinator) fence(ctx context.Context, j *job, e *entry, attempts []engine.Attempt) []item {
-	if len(attempts) == 0 {
-		return nil
-	}
-	ended := make([]*msg.Ended, len(attempts))
-	errs := make([]error, len(attempts))
-	c.sched.Parallel(ctx, len(attempts), c.o.Parallel, func(ctx context.Context, i int) {
-		ended[i], errs[i] = c.endAttempt(ctx, e, attempts[i], msg.Ended{ByCoordinator: true})
-	})
-	var next []item
+// attemptEnd is an attempt and how its record is to say that it ended.
+type attemptEnd struct {
+	attempt engine.Attempt
+	ended   msg.Ended
+}
+
+// fence ends attempts of a workflow that is being cancelled.
+func (c *Coordinator) fence(ctx context.Context, j *job, e *entry, attempts []engine.Attempt) []*item {
+	ends := make([]attemptEnd, len(attempts))
 	for i, a := range attempts {
+		ends[i] = attemptEnd{a, msg.Ended{ByCoordinator: true}}
+	}
+	return c.endAttempts(ctx, j, e, ends)
+}
+
+// endAttempts ends attempts through their records. What has ended comes back as
+// items; live ones are left to a wake.
+func (c *Coordinator) endAttempts(ctx context.Context, j *job, e *entry, ends []attemptEnd) []*item {
+	ended := make([]*msg.Ended, len(ends))
+	errs := make([]error, len(ends))
+	c.sched.Parallel(ctx, len(ends), c.o.Parallel, func(ctx context.Context, i int) {
+		ended[i], errs[i] = c.endAttempt(ctx, e, ends[i].attempt, ends[i].ended)
+	})
+	var next []*item
+	for i, end := range ends {
 		switch {
 		case errs[i] != nil:
-			c.log.Warn("attempt not ended yet", "workflow", j.wf, "task", e.plan.Name(a.Task), "error", errs[i])
+			c.log.Warn("attempt not ended yet", "workflow", j.wf, "task", e.plan.Name(end.attempt.Task), "error", errs[i])
 			j.left = true
 		case ended[i] == nil:
 			j.left = true
 		default:
 			c.stats.fenced.Add(1)
-			next = append(next, endedItem(a, *ended[i]))
+			next = append(next, endedItem(end.attempt, *ended[i]))
 		}
 	}
 	return next
 }
 
 // endedItem turns the end of an attempt into what the engine is told.
-func endedItem(a engine.Attempt, ended msg.Ended) item {
+func endedItem(a engine.Attempt, ended msg.Ended) *item {
 	if ended.Completion != nil {
-		return item{inbox: msg.Inbox{Completion: ended.Completion}}
+		return &item{inbox: msg.Inbox{Completion: ended.Completion}}
 	}
-	return item{event: engine.Fenced{Task: a.Task, Attempt: a.Attempt}}
+	return &item{event: engine.Fenced{Task: a.Task, Attempt: a.Attempt}}
 }
 
 // endAttempt writes end into the record of an attempt that nobody holds, and
@@ -56,7 +68,11 @@ func endedItem(a engine.Attempt, ended msg.Ended) item {
 // either it finds the end, or this finds the worker.
 func (c *Coordinator) endAttempt(ctx context.Context, e *entry, a engine.Attempt, end msg.Ended) (*msg.Ended, error) {
 	key := port.RecordKey{Workflow: e.run.State().ID, Task: e.plan.Name(a.Task), Attempt: a.Attempt}
+	unanswered := false
 	for range recordTries {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		stored, record, err := c.readRecord(ctx, key)
 		if fault.Is(err, fault.NotFound) {
 			err = c.writeEnd(ctx, key, msg.AttemptRecord{}, end, "")
@@ -74,12 +90,11 @@ func (c *Coordinator) endAttempt(ctx context.Context, e *entry, a engine.Attempt
 		}
 		// Another writer came first, or the answer of our own write was lost:
 		// the record says which.
-		if code := fault.CodeOf(err); code != fault.Exists && code != fault.Conflict && code != fault.Unavailable {
+		code := fault.CodeOf(err)
+		if code != fault.Exists && code != fault.Conflict && (code != fault.Unavailable || unanswered) {
 			return nil, err
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		unanswered = code == fault.Unavailable
 	}
 	return nil, fault.New(fault.Unavailable, "the attempt record keeps changing")
 }

@@ -9,34 +9,54 @@ import (
 	"jobq/core/state"
 )
 
-// load returns wf ready to be stepped. fresh says that the state was read from
-// the store after this call began. Accepted sends that no stored state is known
-// to hold are applied again.
-func (c *Coordinator) load(ctx context.Context, wf string, known memo) (e *entry, fresh bool, err error) {
-	e, carry := c.cache.take(wf)
-	if e != nil {
-		c.stats.cacheHits.Add(1)
-		e.accepted = c.remark(e.run, e.accepted, carry)
-		return e, false, nil
-	}
-	defer func() {
-		if err != nil {
-			c.cache.keepMarks(wf, carry)
-		}
-	}()
-	doc, err := c.store.States.Load(ctx, wf, "")
-	if err != nil {
-		return nil, false, err
-	}
-	if e, err = c.decode(ctx, wf, doc); err != nil {
-		return nil, false, err
-	}
-	e.memo = known
-	e.accepted = c.remark(e.run, nil, carry)
-	return e, true, nil
+// absentError is the verdict that a workflow does not exist: its very state was
+// not found where it would be. No other not-found means that.
+type absentError struct {
+	wf    string
+	cause error
 }
 
-func (c *Coordinator) decode(ctx context.Context, wf string, doc port.Document) (*entry, error) {
+func (e *absentError) Error() string { return "workflow " + e.wf + " does not exist" }
+func (e *absentError) Unwrap() error { return fault.Wrap(fault.NotFound, e.cause, e.Error()) }
+
+// purgedError is the answer of a load that meets a tombstone.
+type purgedError struct {
+	tombstone *state.Workflow
+	tag       port.Tag
+}
+
+func (e *purgedError) Error() string { return "workflow " + e.tombstone.ID + " was purged" }
+func (e *purgedError) Unwrap() error { return fault.New(fault.NotFound, e.Error()) }
+
+// errStale says that a cached state turned out not to be the stored one.
+var errStale = fault.New(fault.Conflict, "the cached state was out of date")
+
+// load returns wf ready to be stepped, from the cache unless fresh is asked for.
+// Accepted sends that no stored state is known to have are applied again.
+func (c *Coordinator) load(ctx context.Context, wf string, fresh bool) (*entry, error) {
+	e := c.cache.take(wf)
+	if e == nil || fresh {
+		var err error
+		if e, err = c.read(ctx, wf); err != nil {
+			return nil, err
+		}
+		e.fresh = true
+	} else {
+		c.stats.cacheHits.Add(1)
+		e.fresh = false
+	}
+	return e, c.remark(wf, e)
+}
+
+// read returns wf as it is stored.
+func (c *Coordinator) read(ctx context.Context, wf string) (*entry, error) {
+	doc, err := c.store.States.Load(ctx, wf, "")
+	if fault.Is(err, fault.NotFound) {
+		return nil, &absentError{wf, err}
+	}
+	if err != nil {
+		return nil, err
+	}
 	s, err := state.Decode(doc.Body)
 	if err != nil {
 		return nil, err
@@ -58,59 +78,40 @@ func (c *Coordinator) decode(ctx context.Context, wf string, doc port.Document) 
 // entrySize estimates the memory of an entry from the size of its document.
 func entrySize(doc, tasks int) int { return 4*doc + 64*tasks + 1024 }
 
-// remark applies accepted sends again whose marks the state does not hold and
-// returns those that still are marks of this process alone.
-func (c *Coordinator) remark(run *engine.Run, have, carry []engine.Attempt) []engine.Attempt {
-	for _, a := range carry {
-		out, err := run.Step(engine.Dispatched{Task: a.Task, Attempt: a.Attempt}, c.sched.Now())
-		if err == nil && out.Changed {
-			have = append(have, a)
-		}
-	}
-	return have
-}
-
-// current reports whether the stored state still is the one in e.
-func (c *Coordinator) current(ctx context.Context, wf string, e *entry) (bool, error) {
+// confirm fails with errStale unless the stored state still is the one in e.
+func (c *Coordinator) confirm(ctx context.Context, wf string, e *entry) error {
 	c.stats.conditionalReads.Add(1)
 	doc, err := c.store.States.Load(ctx, wf, e.tag)
-	return err == nil && doc.Unchanged, err
+	if err == nil && !doc.Unchanged || fault.Is(err, fault.NotFound) {
+		return errStale
+	}
+	return err
 }
 
-// save writes the state of e, or its tombstone. One attempt: only the loop in
-// commit repeats it.
-func (c *Coordinator) save(ctx context.Context, wf string, e *entry, purge bool) (err error) {
+// save writes the state of e, or the tombstone that it becomes. One attempt:
+// only the loop in commit repeats it. After an error e must be thrown away.
+func (c *Coordinator) save(ctx context.Context, wf string, e *entry, purge bool) error {
 	s := e.run.State()
 	s.Version++
-	defer func() {
-		if err != nil {
-			s.Version--
-		}
-	}()
 	s.UpdatedAt = c.sched.Now().UTC()
 	if purge {
-		s = s.Tombstone()
+		s = tombstoneOf(s)
 	}
 	doc, err := state.Encode(s)
 	if err != nil {
 		return err
 	}
 	c.stats.saves.Add(1)
-	tag, err := c.store.States.Save(ctx, wf, doc, e.tag)
+	tag, err := e.tag, error(nil)
+	if tag == "" {
+		tag, err = c.store.States.Create(ctx, wf, doc)
+	} else {
+		tag, err = c.store.States.Save(ctx, wf, doc, tag)
+	}
 	if err != nil {
-		if fault.Is(err, fault.Conflict) {
-			c.stats.conflicts.Add(1)
-		}
 		return err
 	}
-	e.tag, e.size, e.accepted = tag, entrySize(len(doc), e.plan.Len()), nil
+	c.dropMarks(wf, e.marked)
+	e.tag, e.size, e.marked, e.fresh = tag, entrySize(len(doc), e.plan.Len()), nil, true
 	return nil
 }
-
-// purgedError is the answer of load for a tombstone.
-type purgedError struct {
-	tombstone *state.Workflow
-	tag       port.Tag
-}
-
-func (e *purgedError) Error() string { return "workflow " + e.tombstone.ID + " was purged" }

@@ -12,30 +12,56 @@ import (
 	"jobq/core/state"
 )
 
-// storedOutput says where the output of a completion that counts is, after
-// moving a large inline one into a blob. Fails with fault.Invalid when the
-// reference cannot be read.
-func (c *Coordinator) storedOutput(ctx context.Context, e *entry, m *msg.Completion) (state.Output, error) {
+// storeOutputs decides where the outputs of completions that count are kept,
+// moving large inline ones into blobs. An output that can never be accepted makes
+// its attempt a failed one; one that cannot be stored now keeps back its message
+// alone.
+func (c *Coordinator) storeOutputs(ctx context.Context, j *job, e *entry, items []*item) {
+	var todo []*item
+	for _, it := range items {
+		it.err = nil
+		if m := it.inbox.Completion; m != nil && m.OutputRef != "" && it.output == nil && it.refused == nil && e.run.Awaits(m.Task, m.Attempt) {
+			todo = append(todo, it)
+		}
+	}
+	if len(todo) == 0 {
+		return
+	}
+	ctx, cancel := c.share(ctx, j, 1, "storing the outputs of a round")
+	defer cancel()
+	c.sched.Parallel(ctx, len(todo), c.o.Parallel, func(ctx context.Context, i int) {
+		it := todo[i]
+		c.storeOutput(ctx, j.wf, it, e.run.InlineRoom(len(it.inbox.Completion.OutputRef)))
+	})
+}
+
+// storeOutput sets output, refused or err of it.
+func (c *Coordinator) storeOutput(ctx context.Context, wf string, it *item, room bool) {
+	m := it.inbox.Completion
 	ref, err := msg.ParseOutputRef(m.OutputRef)
-	if err != nil {
-		return state.Output{}, err
+	var out state.Output
+	switch {
+	case err != nil:
+	case ref.Blob != "":
+		out = outputAt(wf, m.Task, ref)
+	case room:
+		out = state.Output{Kind: state.InlineOutput, Text: ref.Inline}
+	default:
+		out, err = c.moveToBlob(ctx, wf, m, []byte(ref.Inline))
 	}
-	if ref.Blob != "" {
-		return outputAt(e.run.State().ID, m.Task, ref), nil
+	switch {
+	case err == nil:
+		it.output = &out
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.TooLarge):
+		it.refused = err
+	default:
+		it.err = err
 	}
-	if !json.Valid([]byte(ref.Inline)) {
-		return state.Output{}, fault.Newf(fault.Invalid, "the output of task %q is not JSON", m.Task)
-	}
-	if e.run.InlineRoom(len(ref.Inline)) {
-		return state.Output{Kind: state.InlineOutput, Text: ref.Inline}, nil
-	}
-	return c.moveToBlob(ctx, e, m, []byte(ref.Inline))
 }
 
 // moveToBlob stores an inline output under the name that the worker would have
 // used. What is there already is what counts: a name is written once.
-func (c *Coordinator) moveToBlob(ctx context.Context, e *entry, m *msg.Completion, body []byte) (state.Output, error) {
-	wf := e.run.State().ID
+func (c *Coordinator) moveToBlob(ctx context.Context, wf string, m *msg.Completion, body []byte) (state.Output, error) {
 	name := msg.CanonicalOutput(wf, m.Task)
 	if m.Attempt > 1 || m.Start > 1 {
 		name = msg.StartOutput(wf, m.Task, max(m.Attempt, 1), max(m.Start, 1))

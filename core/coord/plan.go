@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"container/list"
 	"context"
 	"sync"
 
@@ -40,29 +41,48 @@ func newPlan(d *dag.Definition) (*plan, error) {
 	return p, err
 }
 
-// planCache keeps the plans of definitions that were used lately.
+// planCache keeps the plans of definitions that were used lately, the least
+// recently used leaving first. Entries in the cache of states keep their own plan.
 type planCache struct {
-	mu     sync.Mutex
-	byHash map[string]*plan
+	mu    sync.Mutex
+	size  int
+	order *list.List // of *plan
+	byID  map[string]*list.Element
 }
 
-const maxPlans = 64
+// maxPlanSize bounds the tasks and dependencies of all plans in the cache.
+const maxPlanSize = 2_000_000
 
-func newPlanCache() *planCache { return &planCache{byHash: map[string]*plan{}} }
+func newPlanCache() *planCache {
+	return &planCache{order: list.New(), byID: map[string]*list.Element{}}
+}
+
+func (p *plan) size() int { return p.Len() + p.Graph().Edges() }
 
 func (c *planCache) get(hash string) *plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.byHash[hash]
+	el, ok := c.byID[hash]
+	if !ok {
+		return nil
+	}
+	c.order.MoveToFront(el)
+	return el.Value.(*plan)
 }
 
 func (c *planCache) put(p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.byHash) >= maxPlans {
-		clear(c.byHash)
+	if _, ok := c.byID[p.hash]; ok {
+		return
 	}
-	c.byHash[p.hash] = p
+	c.byID[p.hash] = c.order.PushFront(p)
+	c.size += p.size()
+	for c.size > maxPlanSize && c.order.Len() > 1 {
+		oldest := c.order.Remove(c.order.Back()).(*plan)
+		delete(c.byID, oldest.hash)
+		c.size -= oldest.size()
+	}
 }
 
 // planOf returns the plan of wf whose state names the definition by hash.

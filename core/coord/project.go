@@ -2,58 +2,124 @@ package coord
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"jobq/core/fault"
 	"jobq/core/port"
-	"jobq/core/state"
 )
 
-// project writes the index row of e where it is due: at once when urgent, else
-// at most once in Options.ProjectInterval. Failure costs nothing but the age of
-// a listing, and is tried again with the next change or sweep.
-func (c *Coordinator) project(ctx context.Context, wf string, e *entry, urgent bool) {
+// project writes the index row and the due row of e where that is due: at once
+// for a caller who waits, at the end of a workflow, or where it became due earlier
+// than its row says, else at most once in Options.ProjectInterval. After a failure
+// the rows stay stale, and this process tries again until they are written.
+func (c *Coordinator) project(ctx context.Context, j *job, e *entry) error {
 	now := c.sched.Now()
-	if !e.memo.stale || !urgent && now.Sub(e.memo.projected) < c.o.ProjectInterval {
-		return
+	due := c.due(j, e)
+	var n note
+	c.note(j.wf, func(stored *note) {
+		stored.stale = stored.stale || j.sweep || j.direct || j.traced
+		n = *stored
+	})
+	urgent := j.direct || j.sweep || j.settled || j.commanded || !n.dueAt.IsZero() && due.Before(n.dueAt)
+	if !n.stale {
+		return nil
 	}
-	if err := c.projectRow(ctx, wf, e); err != nil {
-		c.log.Warn("index row not written", "workflow", wf, "error", err)
-		return
+	if !urgent && now.Sub(n.projected) < c.o.ProjectInterval {
+		c.noteTrailing(j.wf)
+		return nil
 	}
-	e.memo.stale, e.memo.projected = false, now
-}
-
-// projectRow writes the row and the due row, upward only.
-func (c *Coordinator) projectRow(ctx context.Context, wf string, e *entry) error {
-	if err := c.projectDue(ctx, wf, e); err != nil {
+	if err := c.projectRows(ctx, j, e, n, due); err != nil {
+		c.log.Warn("index rows not written", "workflow", j.wf, "error", err)
+		c.noteTrailing(j.wf)
 		return err
 	}
-	row := rowOf(e)
-	for range recordTries {
-		tag, err := c.store.Index.Project(ctx, row, e.memo.rowTag)
-		if err == nil {
-			e.memo.rowTag = tag
-			return nil
-		}
-		if code := fault.CodeOf(err); code != fault.Exists && code != fault.Conflict {
+	return nil
+}
+
+// projectRows writes the due row of a workflow that goes on before its row, and
+// removes that of one that ended after it: between the two the sweep finds it.
+func (c *Coordinator) projectRows(ctx context.Context, j *job, e *entry, n note, due time.Time) error {
+	now := c.sched.Now()
+	s := e.run.State()
+	if !s.Status.Ended() && (j.direct || j.sweep || j.commanded || n.dueEpoch != s.Epoch || due.Before(n.dueAt) || n.dueAt.Sub(now) < c.o.RepairThreshold/2) {
+		if err := c.putDue(ctx, j.wf, e, due); err != nil {
 			return err
-		}
-		stored, err := c.store.Index.Get(ctx, wf)
-		switch {
-		case fault.Is(err, fault.NotFound):
-			e.memo.rowTag = ""
-		case err != nil:
-			return err
-		case newer(stored.Row, row):
-			e.memo.rowTag = ""
-			return nil
-		default:
-			e.memo.rowTag = stored.Tag
 		}
 	}
-	return fault.New(fault.Conflict, "the index row keeps changing")
+	tag, err := c.projectRow(ctx, rowOf(e), n.rowTag)
+	if err != nil {
+		return err
+	}
+	if s.Status.Ended() {
+		if err := c.dropDue(ctx, j.wf, e); err != nil {
+			return err
+		}
+	}
+	c.note(j.wf, func(n *note) { n.stale, n.projected, n.rowTag = false, now, tag })
+	return nil
+}
+
+// due returns when the sweep must look at e if nothing happens.
+func (c *Coordinator) due(j *job, e *entry) time.Time {
+	now := c.sched.Now()
+	due := now.Add(c.o.RepairThreshold)
+	if e.run.Cancelling() {
+		due = now.Add(min(c.o.RepairThreshold, time.Minute))
+	}
+	for _, t := range []time.Time{e.run.ParkedUntil(), j.next} {
+		if !t.IsZero() && t.Before(due) {
+			due = t
+		}
+	}
+	return due
+}
+
+func (c *Coordinator) putDue(ctx context.Context, wf string, e *entry, due time.Time) error {
+	s := e.run.State()
+	err := c.store.Index.PutDue(ctx, port.Due{Key: wf, Workflow: wf, DueAt: due, StateVersion: s.Version})
+	if err == nil {
+		c.note(wf, func(n *note) { n.dueAt, n.dueEpoch = due, s.Epoch })
+	}
+	return err
+}
+
+// dropDue removes the due row of a workflow that ended. The removal knows no
+// condition, so it may hit the row of a retry that came in between: then the
+// state has changed and the row is put back.
+func (c *Coordinator) dropDue(ctx context.Context, wf string, e *entry) error {
+	if err := c.store.Index.DeleteDue(ctx, wf); err != nil {
+		return err
+	}
+	c.note(wf, func(n *note) { n.dueAt = time.Time{} })
+	if err := c.confirm(ctx, wf, e); !errors.Is(err, errStale) {
+		return err
+	}
+	return c.putDue(ctx, wf, e, c.sched.Now().Add(c.o.RepairThreshold))
+}
+
+// projectRow writes row, upward only, and returns its tag, or an empty one where
+// the row of a later state is there.
+func (c *Coordinator) projectRow(ctx context.Context, row port.Row, tag port.Tag) (port.Tag, error) {
+	for range recordTries {
+		written, err := c.store.Index.Project(ctx, row, tag)
+		if code := fault.CodeOf(err); err == nil || code != fault.Exists && code != fault.Conflict {
+			return written, err
+		}
+		stored, err := c.store.Index.Get(ctx, row.Workflow)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			tag = ""
+		case err != nil:
+			return "", err
+		case newer(stored.Row, row):
+			return "", nil
+		default:
+			tag = stored.Tag
+		}
+	}
+	return "", fault.New(fault.Unavailable, "the index row keeps changing")
 }
 
 // newer reports whether row a was made from a later state than b.
@@ -62,35 +128,6 @@ func newer(a, b port.Row) bool {
 		return a.BornEpoch > b.BornEpoch
 	}
 	return a.StateVersion > b.StateVersion
-}
-
-// projectDue keeps the row by which the sweep finds a workflow that has not
-// ended, and removes it at the end.
-func (c *Coordinator) projectDue(ctx context.Context, wf string, e *entry) error {
-	s := e.run.State()
-	now := c.sched.Now()
-	if s.Status.Ended() {
-		if err := c.store.Index.DeleteDue(ctx, wf); err != nil {
-			return err
-		}
-		e.memo.dueAt = time.Time{}
-		return nil
-	}
-	due := now.Add(c.o.RepairThreshold)
-	if until := e.run.ParkedUntil(); !until.IsZero() && until.Before(due) {
-		due = until
-	}
-	if e.run.Cancelling() {
-		due = now.Add(min(c.o.RepairThreshold, time.Minute))
-	}
-	if !e.memo.dueAt.IsZero() && !due.Before(e.memo.dueAt) && e.memo.dueAt.Sub(now) > c.o.RepairThreshold/2 {
-		return nil
-	}
-	if err := c.store.Index.PutDue(ctx, port.Due{Key: wf, Workflow: wf, DueAt: due, StateVersion: s.Version}); err != nil {
-		return err
-	}
-	e.memo.dueAt = due
-	return nil
 }
 
 func rowOf(e *entry) port.Row {
@@ -112,14 +149,21 @@ func countsOf(e *entry) port.Counts {
 	}
 }
 
-// flagCancel writes the columns that workers poll. It only ever writes upward:
-// a flag of a later epoch belongs to a later command.
+// flagCancel writes the columns that workers poll, only ever upward. A request
+// carries the epoch of its command; its withdrawal is written as no request at
+// all, so that the flag of a script, which has no epoch, is seen after it. Of two
+// commands that run for the same epoch the state decides: a request is left
+// standing, because the loser may be the one that withdraws it, and workers obey
+// it only in messages of an earlier epoch.
 func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want port.CancelRequest) error {
+	epoch := want.Epoch
+	if !want.Requested {
+		want.Epoch = 0
+	}
 	for range recordTries {
 		stored, err := c.store.Index.Get(ctx, wf)
 		switch {
 		case fault.Is(err, fault.NotFound):
-			e.memo.rowTag = ""
 			row := rowOf(e)
 			row.StateVersion = 0 // anything that is saved is newer
 			if _, err := c.store.Index.Project(ctx, row, ""); err != nil && !fault.Is(err, fault.Exists) {
@@ -128,21 +172,19 @@ func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want 
 			continue
 		case err != nil:
 			return err
-		case stored.Cancel.Epoch > want.Epoch || stored.Cancel == want:
-			return nil
-		case !want.Requested && !stored.Cancel.Requested && stored.Cancel.Epoch == 0:
+		case stored.Cancel == want, stored.Cancel.Epoch > epoch, stored.Cancel.Epoch == epoch && !want.Requested:
 			return nil
 		}
 		tag, err := c.store.Index.SetCancel(ctx, wf, want, stored.Tag)
 		if err == nil {
-			e.memo.rowTag = tag
+			c.note(wf, func(n *note) { n.rowTag = tag })
 			return nil
 		}
 		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}
-	return fault.New(fault.Conflict, "the index row keeps changing")
+	return fault.New(fault.Unavailable, "the index row keeps changing")
 }
 
 // queues returns the queues of the plan's tasks, ascending.
@@ -155,14 +197,4 @@ func (p *plan) queues() []string {
 		p.queueNames = slices.Compact(p.queueNames)
 	})
 	return p.queueNames
-}
-
-// ended reports whether a row speaks of a workflow that has ended.
-func ended(status string) bool {
-	for _, s := range state.WorkflowStatuses() {
-		if s.String() == status {
-			return s.Ended()
-		}
-	}
-	return false
 }

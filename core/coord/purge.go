@@ -14,31 +14,69 @@ import (
 // straggler wrote after the first time.
 const purgeAgain = 24 * time.Hour
 
-// removeData deletes what a purged workflow leaves, after its tombstone is
-// saved. Stopping in the middle leaves a due row by which the sweep goes on.
-func (c *Coordinator) removeData(ctx context.Context, wf string, e *entry) error {
-	s := e.run.State()
-	due := port.Due{Key: wf, Workflow: wf, DueAt: c.sched.Now().Add(purgeAgain), StateVersion: s.Version, Note: kindPurge}
-	if err := c.store.Index.PutDue(ctx, due); err != nil {
-		return err
-	}
-	row := rowOf(e)
-	row.Status = state.WorkflowPurged.String()
-	if err := c.writePurgedRow(ctx, row); err != nil {
-		return err
-	}
-	return c.deleteAll(ctx, wf)
+// purgeKey names the due row of the second removal. It is not the workflow's own
+// due row, which a late projection may write or delete.
+func purgeKey(wf string) string { return wf + "!purge" }
+
+// tombstoneOf returns the tombstone of s. While it names a definition its data is
+// being removed, and no new life of the id may begin: the names of the old data
+// are those of the new.
+func tombstoneOf(s *state.Workflow) *state.Workflow {
+	t := s.Tombstone()
+	t.Definition = s.Definition
+	return t
 }
 
-func (c *Coordinator) writePurgedRow(ctx context.Context, row port.Row) error {
+// removing reports whether the data of a tombstone is being removed.
+func removing(tombstone *state.Workflow) bool { return tombstone.Definition != "" }
+
+// remove deletes what a purged workflow left and then opens its id for a new
+// life. Stopping in the middle leaves the purge's claim or due row, by which the
+// sweep goes on.
+func (c *Coordinator) remove(ctx context.Context, t *state.Workflow, tag port.Tag) error {
+	if err := c.writePurgedRow(ctx, t); err != nil {
+		return err
+	}
+	if err := c.deleteAll(ctx, t.ID); err != nil {
+		return err
+	}
+	again := port.Due{Key: purgeKey(t.ID), Workflow: t.ID, DueAt: c.sched.Now().Add(purgeAgain), Note: kindPurge}
+	if err := c.store.Index.PutDue(ctx, again); err != nil {
+		return err
+	}
+	if err := c.store.Index.DeleteDue(ctx, t.ID); err != nil {
+		return err
+	}
+	_, err := c.saveTombstone(ctx, t, tag, "")
+	return err
+}
+
+// saveTombstone writes t with what it is removing. A conflict means that another
+// process did the same, or that a new life has begun after one had.
+func (c *Coordinator) saveTombstone(ctx context.Context, t *state.Workflow, tag port.Tag, removing string) (port.Tag, error) {
+	t.Version++
+	t.Definition = removing
+	t.UpdatedAt = c.sched.Now().UTC()
+	doc, err := state.Encode(t)
+	if err != nil {
+		return "", err
+	}
+	return c.store.States.Save(ctx, t.ID, doc, tag)
+}
+
+func (c *Coordinator) writePurgedRow(ctx context.Context, t *state.Workflow) error {
 	for range recordTries {
-		stored, err := c.store.Index.Get(ctx, row.Workflow)
+		stored, err := c.store.Index.Get(ctx, t.ID)
+		row := stored.Row
 		switch {
 		case fault.Is(err, fault.NotFound):
-			stored = port.StoredRow{}
+			row = port.Row{Workflow: t.ID, CreatedAt: t.CreatedAt}
 		case err != nil:
 			return err
-		case newer(stored.Row, row):
+		}
+		row.Status, row.UpdatedAt = t.Status.String(), t.UpdatedAt
+		row.StateVersion, row.Epoch, row.BornEpoch = t.Version, t.Epoch, t.BornEpoch
+		if err == nil && newer(stored.Row, row) {
 			return nil
 		}
 		_, err = c.store.Index.Project(ctx, row, stored.Tag)
@@ -46,38 +84,45 @@ func (c *Coordinator) writePurgedRow(ctx context.Context, row port.Row) error {
 			return err
 		}
 	}
-	return fault.New(fault.Conflict, "the index row keeps changing")
+	return fault.New(fault.Unavailable, "the index row keeps changing")
 }
 
-// deleteAll removes everything below the names of wf but its state.
+// deleteAll removes everything below the names of wf but its state and its row.
 func (c *Coordinator) deleteAll(ctx context.Context, wf string) error {
 	return errors.Join(
 		c.store.Records.DeleteAll(ctx, wf),
 		c.store.Outputs.DeletePrefix(ctx, wf+"/"),
-		c.store.Events.DeletePrefix(ctx, eventLog(wf)),
+		c.store.Events.DeletePrefix(ctx, eventLogs(wf)),
 		c.store.TaskLogs.DeletePrefix(ctx, "logs/"+wf+"/"),
 		c.store.States.DeleteDefinition(ctx, wf),
 	)
 }
 
-// finishPurge removes the data of a tombstone once more and then its rows.
-func (c *Coordinator) finishPurge(ctx context.Context, d port.Due) error {
-	doc, err := c.store.States.Load(ctx, d.Workflow, "")
-	if err != nil && !fault.Is(err, fault.NotFound) {
+// purgeOnceMore removes what was written below the names of a tombstone after
+// the first removal.
+func (c *Coordinator) purgeOnceMore(ctx context.Context, d port.Due) error {
+	_, err := c.read(ctx, d.Workflow)
+	p, purged := errors.AsType[*purgedError](err)
+	_, absent := errors.AsType[*absentError](err)
+	switch {
+	case err == nil || absent:
+		// A new life has begun: what is there is its own.
+		return c.store.Index.DeleteDue(ctx, d.Key)
+	case !purged:
 		return err
 	}
-	if err == nil {
-		s, err := state.Decode(doc.Body)
-		if err != nil {
+	tag := p.tag
+	if !removing(p.tombstone) {
+		// Nobody may begin a new life while its names are being emptied.
+		if tag, err = c.saveTombstone(ctx, p.tombstone, tag, kindPurge); err != nil {
 			return err
-		}
-		if s.Status != state.WorkflowPurged {
-			// A new life has begun; its own due row replaces this one.
-			return nil
 		}
 	}
 	if err := c.deleteAll(ctx, d.Workflow); err != nil {
 		return err
 	}
-	return errors.Join(c.store.Index.Delete(ctx, d.Workflow), c.store.Index.DeleteDue(ctx, d.Key))
+	if _, err := c.saveTombstone(ctx, p.tombstone, tag, ""); err != nil {
+		return err
+	}
+	return c.store.Index.DeleteDue(ctx, d.Key)
 }

@@ -3,7 +3,6 @@ package coord
 import (
 	"context"
 	"encoding/hex"
-	"slices"
 
 	"jobq/core/engine"
 	"jobq/core/fault"
@@ -12,44 +11,89 @@ import (
 	"jobq/core/state"
 )
 
-// outgoing is one message on its way, with the attempt that it carries.
-type outgoing struct {
+// sendChunk bounds the messages that are built and sent as one piece of work:
+// small enough that a fan-out of any size stops at its deadline between two.
+const sendChunk = 100
+
+// dispatch is an attempt to be sent, with the id of its message.
+type dispatch struct {
 	attempt engine.Attempt
-	message port.Message
+	id      string
 }
 
-// send puts the messages of attempts into their queues, those of one queue
-// together. Accepted ones become Dispatched in the entry. A message that is
-// refused for good ends its attempt: the result holds what follows.
-func (c *Coordinator) send(ctx context.Context, j *job, e *entry, attempts []engine.Attempt, b batch) (next []item) {
-	attempts = slices.DeleteFunc(slices.Clone(attempts), func(a engine.Attempt) bool { return !e.run.Sendable(a) })
-	if len(attempts) == 0 {
-		return nil
-	}
-	var order []string
-	byQueue := map[string][]engine.Attempt{}
-	for _, a := range attempts {
-		q := e.plan.Definition().Tasks[a.Task].Queue
-		if _, ok := byQueue[q]; !ok {
-			order = append(order, q)
-		}
-		byQueue[q] = append(byQueue[q], a)
-	}
-	created := map[engine.Attempt]bool{}
+// dispatches lists what a batch has to send, once its state is saved.
+func (c *Coordinator) dispatches(e *entry, b batch) []dispatch {
+	s := e.run.State()
+	all := make([]dispatch, 0, len(b.send)+len(b.resend)+len(b.repair))
 	for _, a := range b.send {
-		created[a] = true
+		if e.run.Sendable(a) {
+			all = append(all, dispatch{a, msg.FirstSendID(s.ID, e.plan.Name(a.Task), a.Attempt)})
+		}
 	}
-	results := make([]sent, len(order))
-	c.sched.Parallel(ctx, len(order), c.o.Parallel, func(ctx context.Context, i int) {
-		results[i] = c.sendTo(ctx, e, order[i], byQueue[order[i]], created)
-	})
-	for _, r := range results {
-		next = append(next, c.take(ctx, j, e, r)...)
+	for _, a := range b.resend {
+		if e.run.Sendable(a) {
+			c.stats.resent.Add(1)
+			all = append(all, dispatch{a, msg.ResendID(s.ID, e.plan.Name(a.Task), a.Attempt, s.Version)})
+		}
 	}
-	return next
+	for _, a := range b.repair {
+		c.repaired("lost message", s.ID)
+		all = append(all, dispatch{a, msg.RepairID(s.ID, e.plan.Name(a.Task), a.Attempt, s.Version)})
+	}
+	return all
 }
 
-// sent is what became of the messages for one queue.
+// chunk is a part of what one queue gets.
+type chunk struct {
+	queue string
+	all   []dispatch
+}
+
+func chunked(e *entry, all []dispatch) []chunk {
+	var chunks []chunk
+	open := map[string]int{}
+	for _, d := range all {
+		q := e.plan.Definition().Tasks[d.attempt.Task].Queue
+		at, ok := open[q]
+		if !ok || len(chunks[at].all) == sendChunk {
+			at, chunks = len(chunks), append(chunks, chunk{queue: q})
+			open[q] = at
+		}
+		chunks[at].all = append(chunks[at].all, d)
+	}
+	return chunks
+}
+
+// send puts the messages of attempts into their queues until ctx ends. Accepted
+// ones become marks. A message that is refused for good ends its attempt: the
+// result holds what follows. Whatever else stays unsent is left to a wake.
+func (c *Coordinator) send(ctx context.Context, j *job, e *entry, all []dispatch) ([]*item, error) {
+	if all = c.beginSends(j.wf, all); len(all) == 0 {
+		return nil, nil
+	}
+	chunks := chunked(e, all)
+	results := make([]sent, len(chunks))
+	c.sched.Parallel(ctx, len(chunks), c.o.Parallel, func(ctx context.Context, i int) {
+		results[i] = c.sendChunk(ctx, e, chunks[i])
+	})
+	var accepted []engine.Attempt
+	var refusals []refused
+	for _, r := range results {
+		accepted = append(accepted, r.accepted...)
+		refusals = append(refusals, r.refused...)
+		j.left = j.left || r.left
+	}
+	c.endSends(j.wf, all, accepted)
+	if len(accepted) > 0 {
+		c.noteTrailing(j.wf)
+	}
+	if err := c.remark(j.wf, e); err != nil {
+		return nil, err
+	}
+	return c.endRefused(ctx, j, e, refusals), nil
+}
+
+// sent is what became of the messages of a chunk.
 type sent struct {
 	accepted []engine.Attempt
 	refused  []refused
@@ -62,83 +106,74 @@ type refused struct {
 	why     error
 }
 
-func (c *Coordinator) sendTo(ctx context.Context, e *entry, name string, attempts []engine.Attempt, created map[engine.Attempt]bool) sent {
+func (c *Coordinator) sendChunk(ctx context.Context, e *entry, ch chunk) sent {
 	var r sent
 	s := e.run.State()
-	q := c.store.Queues.Queue(s.Namespace + name)
-	var out []outgoing
-	for _, a := range attempts {
-		body, err := c.taskMessage(ctx, e, a, q.Props().MaxMessage)
-		switch {
-		case final(err):
-			r.refused = append(r.refused, refused{a, err})
-		case err != nil:
-			c.log.Warn("task message not made", "workflow", s.ID, "task", e.plan.Name(a.Task), "error", err)
+	q := c.store.Queues.Queue(s.Namespace + ch.queue)
+	limit := q.Props().MaxMessage
+	attempts := make([]engine.Attempt, 0, len(ch.all))
+	messages := make([]port.Message, 0, len(ch.all))
+	for _, d := range ch.all {
+		if ctx.Err() != nil {
 			r.left = true
+			break
+		}
+		body, err := c.taskMessage(ctx, e, d.attempt, limit)
+		switch {
+		case err == nil:
+			attempts = append(attempts, d.attempt)
+			messages = append(messages, port.Message{ID: d.id, Body: body})
+		case refusal(err):
+			r.refused = append(r.refused, refused{d.attempt, err})
 		default:
-			id := msg.FirstSendID(s.ID, e.plan.Name(a.Task), a.Attempt)
-			if !created[a] {
-				id = msg.ResendID(s.ID, e.plan.Name(a.Task), a.Attempt, s.Version)
-				c.stats.resent.Add(1)
-			}
-			out = append(out, outgoing{a, port.Message{ID: id, Body: body}})
+			c.log.Warn("task message not made", "workflow", s.ID, "task", e.plan.Name(d.attempt.Task), "error", err)
+			r.left = true
 		}
 	}
-	c.post(ctx, q, out, &r)
+	c.post(ctx, q, attempts, messages, &r)
 	return r
 }
 
-// post sends out, creating the queue once where it is missing.
-func (c *Coordinator) post(ctx context.Context, q port.Queue, out []outgoing, r *sent) {
-	for try := 0; len(out) > 0; try++ {
-		messages := make([]port.Message, len(out))
-		for i := range out {
-			messages[i] = out[i].message
-		}
+// post sends messages, creating the queue once where it is missing.
+func (c *Coordinator) post(ctx context.Context, q port.Queue, attempts []engine.Attempt, messages []port.Message, r *sent) {
+	for try := 0; len(messages) > 0; try++ {
 		errs := q.Send(ctx, messages)
-		var again []outgoing
-		for i, o := range out {
+		missing := 0
+		for i, a := range attempts {
 			switch err := at(errs, i); {
 			case err == nil:
 				c.stats.sent.Add(1)
-				r.accepted = append(r.accepted, o.attempt)
+				r.accepted = append(r.accepted, a)
 			case fault.Is(err, fault.NotFound) && try == 0:
-				again = append(again, o)
-			case final(err):
-				r.refused = append(r.refused, refused{o.attempt, err})
+				attempts[missing], messages[missing] = a, messages[i]
+				missing++
+			case refusal(err) || fault.Is(err, fault.NotFound):
+				r.refused = append(r.refused, refused{a, err})
 			default:
 				c.log.Warn("task message not sent", "queue", q.Name(), "error", err)
 				r.left = true
 			}
 		}
-		out = again
-		if len(out) == 0 {
+		attempts, messages = attempts[:missing], messages[:missing]
+		if missing == 0 {
 			return
 		}
 		if err := c.store.Queues.Ensure(ctx, q.Name()); err != nil {
-			for _, o := range out {
-				if final(err) || fault.Is(err, fault.Denied) {
-					r.refused = append(r.refused, refused{o.attempt, err})
-				} else {
-					r.left = true
-				}
+			if !refusal(err) && !fault.Is(err, fault.Denied) {
+				r.left = true
+				return
+			}
+			for _, a := range attempts {
+				r.refused = append(r.refused, refused{a, err})
 			}
 			return
 		}
 	}
 }
 
-// final reports whether no repeat of the same send can succeed.
-func final(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch fault.CodeOf(err) {
-	case fault.TooLarge, fault.Invalid, fault.NotFound:
-		return true
-	default:
-		return false
-	}
+// refusal reports whether no repeat of the same send can succeed.
+func refusal(err error) bool {
+	return fault.Is(err, fault.TooLarge) || fault.Is(err, fault.Invalid)
 }
 
 // at returns the error of message i: a nil slice means that all went well.
@@ -149,37 +184,18 @@ func at(errs []error, i int) error {
 	return errs[i]
 }
 
-// take brings the result of a send into the entry.
-func (c *Coordinator) take(ctx context.Context, j *job, e *entry, r sent) (next []item) {
-	e.accepted = c.remark(e.run, e.accepted, r.accepted)
-	j.left = j.left || r.left
-	for _, x := range r.refused {
-		it, err := c.endRefused(ctx, e, x)
-		if err != nil {
-			c.log.Warn("refused task not ended yet", "workflow", j.wf, "error", err)
-			j.left = true
-			continue
+// endRefused ends attempts whose message was refused for good through their
+// records, as every attempt that has a number is ended.
+func (c *Coordinator) endRefused(ctx context.Context, j *job, e *entry, all []refused) []*item {
+	ends := make([]attemptEnd, len(all))
+	for i, x := range all {
+		completion := &msg.Completion{
+			Workflow: j.wf, Task: e.plan.Name(x.attempt.Task), Attempt: x.attempt.Attempt,
+			Reason: msg.Undeliverable, Error: x.why.Error(), EndedAt: c.sched.Now().UTC(),
 		}
-		next = append(next, it)
+		ends[i] = attemptEnd{x.attempt, msg.Ended{Completion: completion}}
 	}
-	return next
-}
-
-// endRefused ends the attempt of a message that was refused for good through
-// its record, as every attempt that has a number is ended.
-func (c *Coordinator) endRefused(ctx context.Context, e *entry, x refused) (item, error) {
-	completion := &msg.Completion{
-		Workflow: e.run.State().ID, Task: e.plan.Name(x.attempt.Task), Attempt: x.attempt.Attempt,
-		Reason: msg.Undeliverable, Error: x.why.Error(), EndedAt: c.sched.Now().UTC(),
-	}
-	ended, err := c.endAttempt(ctx, e, x.attempt, msg.Ended{Completion: completion})
-	if err != nil {
-		return item{}, err
-	}
-	if ended == nil {
-		return item{}, fault.New(fault.Unavailable, "an earlier message of the attempt got through, a worker has it")
-	}
-	return endedItem(x.attempt, *ended), nil
+	return c.endAttempts(ctx, j, e, ends)
 }
 
 // taskMessage builds the message of an attempt, at most limit bytes long.

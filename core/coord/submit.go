@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"jobq/core/dag"
 	"jobq/core/engine"
@@ -37,7 +38,8 @@ type submitArgs struct {
 
 // Submit accepts a workflow: when it returns nil, it runs, whoever stops. A
 // repeat under the same id with the same definition completes what is missing
-// and says Already; another definition is fault.Conflict.
+// and says Already; another definition is fault.Conflict. Fails with
+// fault.Unavailable while an earlier life of the id is being purged.
 func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if err := dag.CheckWorkflowID(s.ID); err != nil {
 		return Submitted{}, err
@@ -57,146 +59,159 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 	if err := c.claim(ctx, m); err != nil {
 		return Submitted{}, err
 	}
-	if err := c.storeDefinition(ctx, s.ID, s.Definition, p); err != nil {
-		if fault.Is(err, fault.Conflict) {
-			err = errors.Join(err, c.unclaim(ctx, m))
+	already, rows, err := c.begins(ctx, s, p)
+	switch {
+	case rows != nil:
+		c.log.Warn("index rows are left to the sweep", "workflow", s.ID, "error", rows)
+	case err == nil || refusedSubmission(err):
+		if unclaim := c.unclaim(ctx, m); unclaim != nil {
+			c.log.Warn("claim row stays until the sweep", "workflow", s.ID, "error", unclaim)
 		}
-		return Submitted{}, err
 	}
-	c.plans.put(p)
-	already, err := c.start(ctx, s.ID, p, s.Namespace)
 	if err != nil {
 		return Submitted{}, err
-	}
-	if err := c.unclaim(ctx, m); err != nil {
-		c.log.Warn("claim row stays until the sweep", "workflow", s.ID, "error", err)
 	}
 	return Submitted{ID: s.ID, Already: already}, nil
 }
 
-// storeDefinition writes the definition of wf, or finds the same one there.
+// begins makes sure that the workflow lives by this definition: it begins a life,
+// or finds one that has begun. rows is why the index rows could not be written.
+func (c *Coordinator) begins(ctx context.Context, s Submission, p *plan) (already bool, rows, err error) {
+	end := c.sched.Now().Add(c.o.CommandPatience)
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		j, err := c.beginOnce(ctx, s, p)
+		if err == nil {
+			return !j.born, j.rows, nil
+		}
+		if refusedSubmission(err) || !c.sched.Now().Before(end) {
+			return false, nil, err
+		}
+		if err := c.sched.Sleep(ctx, c.jitter(wait)); err != nil {
+			return false, nil, err
+		}
+	}
+}
+
+func (c *Coordinator) beginOnce(ctx context.Context, s Submission, p *plan) (*job, error) {
+	e, err := c.read(ctx, s.ID)
+	purged, gone := errors.AsType[*purgedError](err)
+	_, absent := errors.AsType[*absentError](err)
+	switch {
+	case absent:
+		return c.beginLife(ctx, s, p, nil, "")
+	case gone && removing(purged.tombstone):
+		return nil, fault.Newf(fault.Unavailable, "workflow %s is being purged", s.ID)
+	case gone:
+		return c.beginLife(ctx, s, p, purged.tombstone, purged.tag)
+	case err != nil:
+		return nil, err
+	case e.plan.hash != p.hash:
+		return nil, otherDefinition(s.ID)
+	default:
+		return c.joinLife(ctx, s.ID, e)
+	}
+}
+
+// refusedSubmission reports whether a submission fails however often it is tried.
+// A workflow that is not found is one that another process is about to begin or
+// to purge.
+func refusedSubmission(err error) bool {
+	return errors.Is(err, errOtherDefinition) || final(err) && !fault.Is(err, fault.NotFound)
+}
+
+var errOtherDefinition = errors.New("the definition that is stored differs")
+
+func otherDefinition(wf string) error {
+	return fault.Wrapf(fault.Conflict, errOtherDefinition, "workflow %s exists with another definition", wf).
+		WithRemedy("choose another id, or purge the old workflow first")
+}
+
+// joinLife completes what an earlier submission may have left. It may also be
+// sending at this very moment: what is unsent is left to a wake that comes when
+// the marks of its sends are stored.
+func (c *Coordinator) joinLife(ctx context.Context, wf string, e *entry) (*job, error) {
+	j := &job{wf: wf, items: []*item{{event: engine.Wake{}}}, direct: true, patience: joinPatience}
+	j.left = len(e.run.Outstanding().Send) > 0
+	return j, c.run(ctx, j)
+}
+
+const joinPatience = 5 * time.Second
+
+// beginLife stores the definition and the first state of a life of the id:
+// activated and judged, so that whoever loads it finds its intents.
+func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, previous *state.Workflow, tag port.Tag) (*job, error) {
+	if err := c.storeDefinition(ctx, s.ID, s.Definition, p); err != nil {
+		return nil, err
+	}
+	c.plans.put(p)
+	first := engine.Begin(p.Plan, s.ID, p.hash, previous, c.sched.Now().UTC())
+	first.Namespace = s.Namespace
+	run, err := engine.NewRun(p.Plan, first)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{run: run, plan: p, tag: tag, fresh: true}
+	if previous != nil {
+		// A flag that a script left on the old life is not about the new one.
+		if err := c.flagCancel(ctx, s.ID, e, port.CancelRequest{Epoch: first.Epoch}); err != nil {
+			return nil, err
+		}
+	}
+	j := &job{wf: s.ID, first: e, by: s.By, direct: true, items: []*item{{event: engine.Activated{}}}}
+	return j, c.run(ctx, j)
+}
+
+// storeDefinition writes the definition of wf, or finds the same one there. The
+// caller saw no living state: with another definition, somebody else is between
+// this write and his first state.
 func (c *Coordinator) storeDefinition(ctx context.Context, wf string, d *dag.Definition, p *plan) error {
 	body, err := dag.Encode(d)
 	if err != nil {
 		return err
 	}
-	for range 3 {
-		err := c.store.States.CreateDefinition(ctx, wf, body)
-		if err == nil || !fault.Is(err, fault.Exists) {
-			return err
-		}
-		stored, err := c.store.States.Definition(ctx, wf)
-		if fault.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		other, err := dag.Decode(stored)
-		if err == nil && dag.Hash(other) == p.hash {
-			return nil
-		}
-		gone, err := c.leftByPurge(ctx, wf)
-		if err != nil {
-			return err
-		}
-		if !gone {
-			return fault.Newf(fault.Conflict, "workflow %s exists with another definition", wf).
-				WithRemedy("choose another id, or purge the old workflow first")
-		}
-		if err := c.store.States.DeleteDefinition(ctx, wf); err != nil {
-			return err
-		}
+	err = c.store.States.CreateDefinition(ctx, wf, body)
+	if !fault.Is(err, fault.Exists) {
+		return err
 	}
-	return fault.Newf(fault.Conflict, "workflow %s is being submitted and purged at the same time", wf)
-}
-
-// leftByPurge reports whether the definition of wf is a remainder: its state is
-// a tombstone.
-func (c *Coordinator) leftByPurge(ctx context.Context, wf string) (bool, error) {
-	doc, err := c.store.States.Load(ctx, wf, "")
+	stored, err := c.store.States.Definition(ctx, wf)
 	if fault.Is(err, fault.NotFound) {
-		return false, nil
+		return fault.Newf(fault.Unavailable, "workflow %s is being purged", wf)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	s, err := state.Decode(doc.Body)
-	return err == nil && s.Status == state.WorkflowPurged, err
+	other, err := dag.Decode(stored)
+	if err != nil {
+		return err
+	}
+	if dag.Hash(other) != p.hash {
+		return otherDefinition(wf)
+	}
+	return nil
 }
 
-// start creates the state of wf if there is none and sends what is ready.
-func (c *Coordinator) start(ctx context.Context, wf string, p *plan, namespace string) (already bool, err error) {
-	for range 3 {
-		doc, err := c.store.States.Load(ctx, wf, "")
-		var previous *state.Workflow
-		switch {
-		case fault.Is(err, fault.NotFound):
-		case err != nil:
-			return false, err
-		default:
-			_, err := c.decode(ctx, wf, doc)
-			purged, gone := errors.AsType[*purgedError](err)
-			if !gone {
-				return true, c.update(ctx, &job{wf: wf, items: []item{{trace: true, event: engine.Wake{}}}})
-			}
-			previous = purged.tombstone
-		}
-		err = c.create(ctx, wf, p, namespace, previous, doc.Tag)
-		if code := fault.CodeOf(err); err == nil || code != fault.Exists && code != fault.Conflict {
-			return false, err
-		}
+// finishSubmit completes a submission whose definition is stored.
+func (c *Coordinator) finishSubmit(ctx context.Context, m msg.Command) (rows, err error) {
+	var args submitArgs
+	if err := json.Unmarshal(m.Args, &args); err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "the claim of a submission cannot be read")
 	}
-	return false, fault.Newf(fault.Conflict, "the state of workflow %s keeps changing", wf)
-}
-
-// create makes the first state of a life of wf: activated and judged, so that
-// whoever loads it finds its intents.
-func (c *Coordinator) create(ctx context.Context, wf string, p *plan, namespace string, previous *state.Workflow, tag port.Tag) error {
-	now := c.sched.Now().UTC()
-	s := engine.Begin(p.Plan, wf, p.hash, previous, now)
-	s.Namespace = namespace
-	run, err := engine.NewRun(p.Plan, s)
+	body, err := c.store.States.Definition(ctx, m.Workflow)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e := &entry{run: run, plan: p, tag: tag}
-	j := &job{wf: wf}
-	var b batch
-	if _, err := c.apply(e, &b, engine.Activated{}, j); err != nil {
-		return err
-	}
-	if err := c.evaluate(ctx, e, &b); err != nil {
-		return err
-	}
-	if previous != nil {
-		err = c.save(ctx, wf, e, false)
-	} else {
-		err = c.createState(ctx, wf, e)
-	}
+	d, err := dag.Decode(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if next := c.perform(ctx, j, e, b); len(next) > 0 {
-		c.cache.put(wf, e)
-		j.items = next
-		return c.update(ctx, j)
-	}
-	e.memo.stale = true
-	err = c.finish(ctx, j, e, batch{command: true, unavailable: b.unavailable})
-	c.cache.put(wf, e)
-	return err
-}
-
-func (c *Coordinator) createState(ctx context.Context, wf string, e *entry) error {
-	s := e.run.State()
-	s.Version = 1
-	doc, err := state.Encode(s)
+	p, err := newPlan(d)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.stats.saves.Add(1)
-	e.tag, err = c.store.States.Create(ctx, wf, doc)
-	e.size = entrySize(len(doc), e.plan.Len())
-	return err
+	already, rows, err := c.begins(ctx, Submission{ID: m.Workflow, Definition: d, Namespace: args.Namespace, By: m.By}, p)
+	if err == nil && already {
+		// Its caller stopped a minute ago, perhaps before the sends.
+		err = c.Wake(ctx, m.Workflow)
+	}
+	return rows, err
 }

@@ -3,7 +3,6 @@ package coord
 import (
 	"context"
 	"errors"
-	"time"
 
 	"jobq/core/engine"
 	"jobq/core/fault"
@@ -12,176 +11,286 @@ import (
 	"jobq/core/state"
 )
 
-// item is one thing to apply to one workflow: a message of the inbox, or an
-// event of our own.
-type item struct {
-	delivery *port.Delivery
-	inbox    msg.Inbox
-	// event is set for commands of this process and for what came out of records.
-	event engine.Event
-	// trace says that the item may be all that a crash left behind: if it changes
-	// nothing, the state's unsent intents are sent.
-	trace bool
-}
-
-// job is the work of one workflow within one round.
-type job struct {
-	wf    string
-	items []item
-	// deliveries are the messages behind the items, to be settled at the end.
-	deliveries []port.Delivery
-	// memo outlives the entries that a lost save throws away.
-	memo memo
-	// answer is the result of the last command among the items.
-	answer *engine.Answer
-	// unknown says that a save with an unknown outcome came before.
-	unknown bool
-	// left says that something stays to be done for which nobody else will be
-	// called.
-	left bool
-}
-
-// batch is what one pass over the items of a job did.
-type batch struct {
-	changed bool
-	// send are the intents that this pass created.
-	send []engine.Attempt
-	// resend says that an item without effect may be the trace of a crash.
-	resend  bool
-	fence   []engine.Attempt
-	moves   []engine.Change
-	settled bool
-	purge   bool
-	command bool
-	// unavailable says that a condition could not be evaluated now.
-	unavailable bool
-}
-
-// update applies a job until nothing follows from it, and saves. When it
-// returns nil everything that the items caused is durable, and what could not
-// be done has a wake: the messages may be acknowledged.
+// update applies the items of a job, then what follows from them, until nothing
+// does.
 func (c *Coordinator) update(ctx context.Context, j *job) error {
+	items := j.items
 	for {
-		e, b, err := c.commit(ctx, j)
+		e, b, err := c.commit(ctx, j, items)
 		if err != nil {
-			return err
-		}
-		next := c.perform(ctx, j, e, b)
-		if len(next) > 0 {
-			j.memo, j.items = e.memo, next
-			c.cache.put(j.wf, e)
-			continue
+			return c.dead(ctx, j, err)
 		}
 		if b.purge {
-			return c.removeData(ctx, j.wf, e)
+			c.forget(j.wf)
+			return c.remove(ctx, tombstoneOf(e.run.State()), e.tag)
 		}
-		err = c.finish(ctx, j, e, b)
+		if items, err = c.perform(ctx, j, e, b); err != nil {
+			return err
+		}
+		switch {
+		case len(items) > 0 || len(e.unsaved) > 0:
+		case len(e.marked) > 0 && (j.direct || c.open(j, e)):
+			// Whoever gets the wake, or looks after this process is gone, must
+			// find what was sent.
+			j.keep = true
+		default:
+			err := c.finish(ctx, j, e)
+			c.cache.put(j.wf, e)
+			return err
+		}
 		c.cache.put(j.wf, e)
-		return err
 	}
 }
 
-// commit applies the items and saves, again and again while others win.
-func (c *Coordinator) commit(ctx context.Context, j *job) (*entry, batch, error) {
+// dead handles the end of a job whose workflow is no more. A purge that stopped
+// after its tombstone is completed by the next delivery of its command.
+func (c *Coordinator) dead(ctx context.Context, j *job, err error) error {
+	p, purged := errors.AsType[*purgedError](err)
+	_, absent := errors.AsType[*absentError](err)
+	if purged || absent {
+		c.forget(j.wf)
+	}
+	if purged && removing(p.tombstone) && j.asksPurge() {
+		if failed := c.remove(ctx, p.tombstone, p.tag); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+func (j *job) asksPurge() bool {
+	for _, it := range j.items {
+		if m := it.inbox.Command; m != nil && m.Kind == kindPurge {
+			return true
+		}
+	}
+	return false
+}
+
+// commit applies items and saves, again and again while others win, at most
+// Options.FlushRetryLimit times.
+func (c *Coordinator) commit(ctx context.Context, j *job, items []*item) (*entry, batch, error) {
 	for try := 0; ; try++ {
-		e, fresh, err := c.load(ctx, j.wf, j.memo)
+		birth := j.first != nil
+		e, err := c.begin(ctx, j, try > 0)
 		if err != nil {
 			return nil, batch{}, err
 		}
-		b, err := c.step(ctx, j, e)
-		if err == nil && !b.changed && !fresh {
-			var same bool
-			if same, err = c.current(ctx, j.wf, e); err == nil && !same {
-				err = fault.New(fault.Conflict, "the cached state was out of date")
-			}
-		}
-		if err == nil && b.changed {
-			if err = c.prepare(ctx, j, e, b); err == nil {
-				err = c.save(ctx, j.wf, e, b.purge)
-			}
-		}
-		if err == nil {
-			return e, b, nil
-		}
-		// The entry holds steps that no stored state has: it is thrown away, but
-		// for the marks of sends that did happen.
-		c.cache.keepMarks(j.wf, e.accepted)
-		j.memo = e.memo
-		switch code := fault.CodeOf(err); {
-		case code == fault.Conflict && !b.changed && try < maxStale:
-		case (code == fault.Conflict || code == fault.Unavailable || code == fault.Throttled) && try < c.o.FlushRetryLimit:
-			j.unknown = j.unknown || code == fault.Unavailable
-		default:
+		b, err := c.step(ctx, j, e, items)
+		if err != nil {
 			return nil, batch{}, err
 		}
-		if ctx.Err() != nil {
-			return nil, batch{}, context.Cause(ctx)
+		j.traced = j.traced || b.trace
+		if !b.changed {
+			// "Nothing to do" is final only on a state that was read after the
+			// items came.
+			if e.fresh || len(items) == 0 {
+				return e, b, nil
+			}
+			if err = c.confirm(ctx, j.wf, e); err == nil {
+				return e, b, nil
+			}
+			if !errors.Is(err, errStale) {
+				return nil, batch{}, err
+			}
+			continue // the next pass reads afresh: this happens once
+		}
+		if err := c.prepare(ctx, j, e, b); err != nil {
+			return nil, batch{}, err
+		}
+		fresh := e.fresh
+		if err = c.save(ctx, j.wf, e, b.purge); err == nil {
+			j.born = j.born || birth
+			j.settled = j.settled || b.settled
+			j.commanded = j.commanded || b.command
+			c.note(j.wf, func(n *note) { n.stale = true })
+			return e, b, nil
+		}
+		if !c.mayRepeat(j, err, fresh) || try >= c.o.FlushRetryLimit || ctx.Err() != nil {
+			return nil, batch{}, err
 		}
 	}
 }
 
-// maxStale bounds how often in a row a cached state may turn out to be old. The
-// first reload is fresh, so more than one means that somebody else filled the
-// cache in between.
-const maxStale = 8
+// begin returns the entry that a pass works on.
+func (c *Coordinator) begin(ctx context.Context, j *job, fresh bool) (*entry, error) {
+	if e := j.first; e != nil {
+		j.first = nil
+		return e, nil
+	}
+	return c.load(ctx, j.wf, fresh)
+}
+
+// mayRepeat reports whether the events of a save that failed may be applied
+// again, and remembers what the failure says.
+func (c *Coordinator) mayRepeat(j *job, err error, fresh bool) bool {
+	switch fault.CodeOf(err) {
+	case fault.Conflict, fault.Exists:
+		c.stats.conflicts.Add(1)
+		j.contended = j.contended || fresh
+	case fault.Unavailable, fault.Canceled:
+		j.unknown = true
+	default:
+		return false
+	}
+	return true
+}
 
 // step applies every item and evaluates conditions until none is left.
-func (c *Coordinator) step(ctx context.Context, j *job, e *entry) (batch, error) {
-	var b batch
-	for i := range j.items {
-		if err := c.stepItem(ctx, j, e, &b, &j.items[i]); err != nil {
+func (c *Coordinator) step(ctx context.Context, j *job, e *entry, items []*item) (batch, error) {
+	b := batch{send: e.unsaved, changed: len(e.unsaved) > 0}
+	e.unsaved = nil
+	c.storeOutputs(ctx, j, e, items)
+	for _, it := range items {
+		if b.purge {
+			break // what comes after it finds no workflow
+		}
+		if err := c.stepItem(ctx, j, e, &b, it); err != nil {
 			return b, err
 		}
 	}
-	return b, c.evaluate(ctx, e, &b)
+	if err := c.evaluate(ctx, j, e, &b); err != nil {
+		return b, err
+	}
+	c.recall(j, e, &b)
+	b.changed = b.changed || len(e.marked) > 0 && j.keep
+	return b, nil
 }
 
 func (c *Coordinator) stepItem(ctx context.Context, j *job, e *entry, b *batch, it *item) error {
-	ev, err := c.event(ctx, e, it)
+	if o := it.output; o != nil && o.Kind == state.InlineOutput && !e.run.InlineRoom(len(o.Text)) {
+		// Those before it in this batch took the last room.
+		it.output = nil
+		c.storeOutput(ctx, j.wf, it, false)
+	}
+	if it.err != nil {
+		return nil
+	}
+	var ev engine.Event
+	if ev, it.err = it.toEvent(); it.err != nil {
+		return nil
+	}
+	out, err := c.apply(j, e, b, ev)
 	if err != nil {
 		return err
 	}
-	changed, err := c.apply(e, b, ev, j)
-	if err != nil {
-		return err
-	}
-	if !changed && (it.trace || j.unknown) {
-		b.resend = true
-	}
+	// A command that was refused has left nothing behind.
+	refused := out.Answer != nil && !out.Answer.Repeated
+	b.trace = b.trace || !out.Changed && !refused && (it.trace || j.unknown)
 	return nil
 }
 
 // apply steps one event and collects its effects.
-func (c *Coordinator) apply(e *entry, b *batch, ev engine.Event, j *job) (changed bool, err error) {
+func (c *Coordinator) apply(j *job, e *entry, b *batch, ev engine.Event) (engine.Effects, error) {
 	out, err := e.run.Step(ev, c.sched.Now())
 	if err != nil {
-		return false, err
+		return out, err
 	}
 	b.changed = b.changed || out.Changed
 	b.send = append(b.send, out.Send...)
 	b.fence = append(b.fence, out.Fence...)
 	b.moves = append(b.moves, out.Changes...)
 	b.settled = b.settled || out.Settled
+	text := ""
 	if out.Answer != nil {
-		j.answer = out.Answer
+		j.answer, text = out.Answer, out.Answer.Text
 		b.command = b.command || out.Changed
 		_, purge := ev.(engine.Purge)
-		b.purge = b.purge || purge && out.Answer.Done
+		b.purge = purge && out.Changed
+	}
+	if out.Changed {
+		b.line(ev, j.by, text)
 	}
 	if out.Refusal != "" {
 		c.stats.repeats.Add(1)
-		c.log.Debug("event dropped", "workflow", e.run.State().ID, "why", out.Refusal)
+		c.log.Debug("event dropped", "workflow", j.wf, "why", out.Refusal)
 	}
-	return out.Changed, nil
+	return out, nil
 }
 
-// event turns an item into what the engine understands.
-func (c *Coordinator) event(ctx context.Context, e *entry, it *item) (engine.Event, error) {
+// recall adds what an earlier job may have left undone: unsent intents, attempts
+// to be fenced, messages that were lost. A re-send is preceded by a save, as a
+// first send is, so that of two who find the same trace one sends; the other
+// leaves it to a wake, which finds the marks of the first.
+func (c *Coordinator) recall(j *job, e *entry, b *batch) {
+	if e.run.Cancelling() {
+		if b.trace || b.command {
+			b.fence = e.run.Outstanding().Fence
+		}
+		return
+	}
+	s := e.run.State()
+	for _, a := range j.repair {
+		if s.TaskStatus[a.Task] == state.Running && s.Attempt[a.Task] == a.Attempt && !j.contended {
+			// The attempt is sent anew from here on: the next repair of it waits as
+			// long as the first did.
+			s.StartedAt[a.Task] = c.sched.Now().UnixMilli()
+			b.repair = append(b.repair, a)
+		}
+	}
+	if b.trace {
+		b.resend = without(e.run.Outstanding().Send, b.send)
+	}
+	if len(b.resend) > 0 && j.contended {
+		b.resend, j.left = nil, true
+	}
+	b.changed = b.changed || len(b.resend)+len(b.repair) > 0
+}
+
+// without returns the members of all that are not among some.
+func without(all, some []engine.Attempt) []engine.Attempt {
+	known := make(map[engine.Attempt]struct{}, len(some))
+	for _, a := range some {
+		known[a] = struct{}{}
+	}
+	var rest []engine.Attempt
+	for _, a := range all {
+		if _, ok := known[a]; !ok {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// prepare makes the write that must come before the save of a command: the flag
+// that workers poll, so that a cancel that counts is never unseen.
+func (c *Coordinator) prepare(ctx context.Context, j *job, e *entry, b batch) error {
+	if !b.command || b.purge {
+		return nil
+	}
+	s := e.run.State()
+	return c.flagCancel(ctx, j.wf, e, port.CancelRequest{Requested: s.CancelRequested, Epoch: s.Epoch})
+}
+
+// perform does what must follow a save: sends and fences. It returns what came
+// out of them as further items.
+func (c *Coordinator) perform(ctx context.Context, j *job, e *entry, b batch) ([]*item, error) {
+	c.notify(e, b)
+	part, cancel := c.share(ctx, j, 3, "sending the messages of a round")
+	defer cancel()
+	next, err := c.send(part, j, e, c.dispatches(e, b))
+	next = append(next, c.fence(part, j, e, b.fence)...)
+	c.appendEvents(ctx, e, b)
+	return next, err
+}
+
+// finish writes what others read, and leaves a wake where something is left.
+func (c *Coordinator) finish(ctx context.Context, j *job, e *entry) error {
+	j.rows = c.project(ctx, j, e)
+	if c.open(j, e) {
+		return c.wakeLater(ctx, j, e)
+	}
+	c.note(j.wf, func(n *note) { n.wakeDelay = 0 })
+	return nil
+}
+
+// toEvent turns an item into what the engine understands.
+func (it *item) toEvent() (engine.Event, error) {
 	switch {
 	case it.event != nil:
 		return it.event, nil
 	case it.inbox.Completion != nil:
-		return c.completionEvent(ctx, e, it.inbox.Completion)
+		return it.completion(), nil
 	case it.inbox.Command != nil:
 		return commandEvent(it.inbox.Command)
 	default:
@@ -189,131 +298,8 @@ func (c *Coordinator) event(ctx context.Context, e *entry, it *item) (engine.Eve
 	}
 }
 
-// perform does what must follow a save: sends and fences. It returns what came
-// out of them as further items.
-func (c *Coordinator) perform(ctx context.Context, j *job, e *entry, b batch) []item {
-	c.notify(e, b)
-	c.appendEvents(ctx, e, b)
-	if b.purge {
-		return nil
-	}
-	send := b.send
-	if b.resend {
-		send = e.run.Outstanding().Send
-	}
-	next := c.send(ctx, j, e, send, b)
-	fence := b.fence
-	if e.run.Cancelling() && (b.resend || b.command) {
-		fence = e.run.Outstanding().Fence
-	}
-	return append(next, c.fence(ctx, j, e, fence)...)
-}
-
-// finish writes what others read, and leaves a wake where something is left.
-func (c *Coordinator) finish(ctx context.Context, j *job, e *entry, b batch) error {
-	if b.changed {
-		e.memo.stale = true
-	}
-	c.project(ctx, j.wf, e, b.settled || b.command)
-	out := e.run.Outstanding()
-	if e.run.Cancelling() {
-		// The records of live attempts say when they are over only to those who
-		// look: a holder that dies reports nothing.
-		j.left = true
-	}
-	if j.left || b.unavailable || len(out.Need) > 0 || !out.ParkedUntil.IsZero() {
-		if err := c.trailingSave(ctx, j.wf, e); err != nil {
-			return err
-		}
-		return c.wakeLater(ctx, j.wf, e, out.ParkedUntil)
-	}
-	e.memo.wakeDelay = 0
-	c.noteTrailing(j.wf, e)
-	return nil
-}
-
-// wakeLater puts one delayed wake, unless one that this process put is still to
-// come in time.
-func (c *Coordinator) wakeLater(ctx context.Context, wf string, e *entry, until time.Time) error {
-	now := c.sched.Now()
-	if now.Before(e.memo.wakeAt) && (until.IsZero() || !until.Before(e.memo.wakeAt)) {
-		return nil
-	}
-	delay := min(max(2*e.memo.wakeDelay, firstWake), lastWake)
-	if !until.IsZero() && !e.run.Cancelling() {
-		delay = min(max(until.Sub(now), firstWake), lastWake)
-	}
-	body, err := msg.EncodeWake(msg.Wake{Workflow: wf})
-	if err != nil {
-		return err
-	}
-	ns := e.run.State().Namespace
-	q := c.store.Queues.Queue(ns + c.o.Inbox)
-	if most := q.Props().MaxDelay; most > 0 {
-		delay = min(delay, most)
-	}
-	if err := firstError(q.Send(ctx, []port.Message{{ID: c.newID(), Body: body, Delay: delay}})); err != nil {
-		return err
-	}
-	c.stats.wakes.Add(1)
-	e.memo.wakeAt, e.memo.wakeDelay = now.Add(delay), delay
-	return nil
-}
-
-const (
-	firstWake = time.Second
-	lastWake  = 5 * time.Minute
-)
-
-// trailingSave saves the marks of accepted sends, if there are any.
-func (c *Coordinator) trailingSave(ctx context.Context, wf string, e *entry) error {
-	if len(e.accepted) == 0 {
-		return nil
-	}
-	marks := e.accepted
-	for try := 0; ; try++ {
-		err := c.save(ctx, wf, e, false)
-		if err == nil {
-			c.stats.trailing.Add(1)
-			return nil
-		}
-		if code := fault.CodeOf(err); try >= c.o.FlushRetryLimit || (code != fault.Conflict && code != fault.Unavailable) {
-			return err
-		}
-		doc, err := c.store.States.Load(ctx, wf, "")
-		if err != nil {
-			return err
-		}
-		again, err := c.decode(ctx, wf, doc)
-		if _, purged := errors.AsType[*purgedError](err); purged {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		again.memo = e.memo
-		again.accepted = c.remark(again.run, nil, marks)
-		*e = *again
-		if len(e.accepted) == 0 {
-			return nil
-		}
-	}
-}
-
-// prepare makes the writes that must come before the save: the flag that
-// workers poll, so that a cancel that counts is never unseen.
-func (c *Coordinator) prepare(ctx context.Context, j *job, e *entry, b batch) error {
-	if !b.command {
-		return nil
-	}
-	s := e.run.State()
-	return c.flagCancel(ctx, j.wf, e, port.CancelRequest{Requested: s.CancelRequested, Epoch: s.Epoch})
-}
-
-// completionEvent reads a report. An inline output that is too large for the
-// state goes into a blob first; an output that cannot be read is a failed
-// attempt, never a success without output.
-func (c *Coordinator) completionEvent(ctx context.Context, e *entry, m *msg.Completion) (engine.Event, error) {
+func (it *item) completion() engine.Completion {
+	m := it.inbox.Completion
 	ev := engine.Completion{
 		Task: m.Task, Attempt: m.Attempt, Success: m.Success, Reason: m.Reason, Error: m.Error,
 		StartedAt: m.StartedAt, EndedAt: m.EndedAt,
@@ -322,16 +308,13 @@ func (c *Coordinator) completionEvent(ctx context.Context, e *entry, m *msg.Comp
 	if m.ExitCode != nil {
 		ev.Exit.Code, ev.Exit.Known = *m.ExitCode, true
 	}
-	if m.OutputRef == "" || !e.run.Awaits(m.Task, m.Attempt) {
-		return ev, nil
+	if it.output != nil {
+		ev.Output = *it.output
 	}
-	out, err := c.storedOutput(ctx, e, m)
-	if fault.Is(err, fault.Invalid) {
-		ev.Success, ev.Reason, ev.Error = false, msg.OutputInvalid, err.Error()
-		return ev, nil
+	if it.refused != nil {
+		ev.Success, ev.Reason, ev.Error = false, msg.OutputInvalid, it.refused.Error()
 	}
-	ev.Output = out
-	return ev, err
+	return ev
 }
 
 func firstError(errs []error) error {

@@ -1,9 +1,7 @@
 package coord
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +88,7 @@ const MaxTasks = 1000
 
 // Status returns the summary of wf, without tasks, from its state.
 func (c *Coordinator) Status(ctx context.Context, wf string) (Summary, error) {
-	e, err := c.peek(ctx, wf)
+	e, err := c.read(ctx, wf)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -99,7 +97,7 @@ func (c *Coordinator) Status(ctx context.Context, wf string) (Summary, error) {
 
 // Tasks returns the summary of wf with the tasks that f selects.
 func (c *Coordinator) Tasks(ctx context.Context, wf string, f TaskFilter) (Summary, error) {
-	e, err := c.peek(ctx, wf)
+	e, err := c.read(ctx, wf)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -236,34 +234,9 @@ func (c *Coordinator) List(ctx context.Context, f port.Filter) ([]Summary, strin
 
 // Definition returns the definition of wf and the namespace of its queues.
 func (c *Coordinator) Definition(ctx context.Context, wf string) (*dag.Definition, string, error) {
-	e, err := c.peek(ctx, wf)
+	e, err := c.read(ctx, wf)
 	if err != nil {
 		return nil, "", err
 	}
 	return e.plan.Definition(), e.run.State().Namespace, nil
-}
-
-// Events returns the moves of wf that the event log holds, oldest first. Moves
-// that a crash kept from being written are missing.
-func (c *Coordinator) Events(ctx context.Context, wf string) ([]Move, error) {
-	var all []byte
-	for {
-		const chunk = 1 << 20
-		part, err := c.store.Events.Read(ctx, eventLog(wf), int64(len(all)), chunk)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, part...)
-		if len(part) < chunk {
-			break
-		}
-	}
-	var out []Move
-	for line := range bytes.Lines(all) {
-		var m Move
-		if err := json.Unmarshal(line, &m); err == nil {
-			out = append(out, m)
-		}
-	}
-	return out, nil
 }

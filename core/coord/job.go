@@ -1,0 +1,110 @@
+package coord
+
+import (
+	"context"
+	"time"
+
+	"jobq/core/engine"
+	"jobq/core/msg"
+	"jobq/core/port"
+	"jobq/core/state"
+)
+
+// item is one thing to apply to one workflow: a message of the inbox, or an
+// event of our own.
+type item struct {
+	// delivery is nil for what is not a message in our hands.
+	delivery *port.Delivery
+	inbox    msg.Inbox
+	// event is set for what is not in inbox.
+	event engine.Event
+	// trace says that the item may be all that a crash left behind: if it changes
+	// nothing, the state's unsent intents are sent.
+	trace bool
+	// output is where the output of the completion is, once that was decided;
+	// refused is why it can never be accepted.
+	output  *state.Output
+	refused error
+	// err says why this item cannot be applied now while the others were.
+	err error
+}
+
+// job is the work of one workflow within one round.
+type job struct {
+	wf    string
+	items []*item
+	// first is the entry of a workflow that begins with this job.
+	first *entry
+	// by is who submitted it, born whether it was this job that began it.
+	by   string
+	born bool
+	// repair are running attempts whose message is nowhere.
+	repair []engine.Attempt
+	// keep asks for the marks of accepted sends to be saved, whatever else there
+	// is to save.
+	keep bool
+	// direct says that a caller waits for a definite answer, sweep that the due
+	// row is to be moved, not after next where that is set.
+	direct bool
+	sweep  bool
+	next   time.Time
+	// patience is the shortest delay of a wake that the job leaves.
+	patience time.Duration
+
+	began time.Time
+	// answer is the result of the last command among the items.
+	answer *engine.Answer
+	// unknown says that a save with an unknown outcome came before, contended
+	// that somebody else saved while this job was at it.
+	unknown   bool
+	contended bool
+	// left says that something stays to be done for which nobody else will be
+	// called; settled, commanded and traced what happened on the way.
+	left      bool
+	settled   bool
+	commanded bool
+	traced    bool
+	// rows is why the index rows could not be written.
+	rows error
+}
+
+// batch is what one pass over items did.
+type batch struct {
+	changed bool
+	// send are the intents that the pass created, resend older ones that a crash
+	// may have left unsent, repair those of job.repair that are still to be sent.
+	send   []engine.Attempt
+	resend []engine.Attempt
+	repair []engine.Attempt
+	fence  []engine.Attempt
+	moves  []engine.Change
+	// lines are what the event log gets of commands; command says that one was
+	// done which a caller may have to be told of by the workflow's row.
+	lines   []Event
+	command bool
+	// trace says that an item without effect may be the trace of a crash.
+	trace   bool
+	settled bool
+	purge   bool
+}
+
+const roundOperation = "a round of the coordinator"
+
+// run applies a job within the time of a round. When it returns nil, everything
+// that the items caused is durable and what could not be done has a wake: the
+// messages may be acknowledged, but for items with an error of their own.
+func (c *Coordinator) run(ctx context.Context, j *job) error {
+	ctx, cancel := c.sched.WithTimeout(ctx, c.o.roundTime(), roundOperation)
+	defer cancel()
+	j.began = c.sched.Now()
+	c.note(j.wf, func(n *note) { n.working++ })
+	defer c.note(j.wf, func(n *note) { n.working-- })
+	return c.update(ctx, j)
+}
+
+// share bounds a part of the job: the n-th of four quarters of its time. What
+// must come after it (the save, the wake) has the rest.
+func (c *Coordinator) share(ctx context.Context, j *job, quarters int, operation string) (context.Context, context.CancelFunc) {
+	end := j.began.Add(c.o.roundTime() * time.Duration(quarters) / 4)
+	return c.sched.WithTimeout(ctx, end.Sub(c.sched.Now()), operation)
+}

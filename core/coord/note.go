@@ -1,0 +1,139 @@
+package coord
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"jobq/core/engine"
+	"jobq/core/port"
+)
+
+// note is what this process knows of a workflow beside its state: what it did
+// that no stored state shows. It outlives the entries that a lost save throws
+// away.
+type note struct {
+	// working counts the jobs of this process on the workflow.
+	working int
+	// sending are attempts whose message is on its way to a queue, accepted those
+	// that a queue took and that no stored state is known to have as running.
+	sending  map[engine.Attempt]struct{}
+	accepted []engine.Attempt
+	// trailing is when accepted or a stale row must be stored, zero for never.
+	trailing time.Time
+
+	// stale says that the index row is older than the saved state.
+	stale     bool
+	rowTag    port.Tag
+	projected time.Time
+	// dueAt is what this process last wrote as due, in the epoch dueEpoch.
+	dueAt    time.Time
+	dueEpoch uint64
+
+	// wakeAt is when the last wake of this process comes.
+	wakeAt    time.Time
+	wakeDelay time.Duration
+}
+
+func (n *note) idle(now time.Time) bool {
+	return n.working == 0 && len(n.sending) == 0 && len(n.accepted) == 0 && !n.stale && !now.Before(n.wakeAt)
+}
+
+// notes holds the note of each workflow that was met lately.
+type notes struct {
+	mu   sync.Mutex
+	byID map[string]*note
+}
+
+// maxNotes is how many notes are kept that say nothing of weight.
+const maxNotes = 10_000
+
+// note calls f with the note of wf, alone.
+func (c *Coordinator) note(wf string, f func(*note)) {
+	c.notes.mu.Lock()
+	defer c.notes.mu.Unlock()
+	n := c.notes.byID[wf]
+	if n == nil {
+		if len(c.notes.byID) >= maxNotes {
+			now := c.sched.Now()
+			maps.DeleteFunc(c.notes.byID, func(_ string, n *note) bool { return n.idle(now) })
+		}
+		n = &note{sending: map[engine.Attempt]struct{}{}}
+		c.notes.byID[wf] = n
+	}
+	f(n)
+}
+
+// beginSends returns those of all that no job of this process is sending
+// already, and registers them: two jobs on one workflow must not both send.
+func (c *Coordinator) beginSends(wf string, all []dispatch) []dispatch {
+	mine := make([]dispatch, 0, len(all))
+	c.note(wf, func(n *note) {
+		for _, d := range all {
+			if _, ok := n.sending[d.attempt]; !ok {
+				n.sending[d.attempt] = struct{}{}
+				mine = append(mine, d)
+			}
+		}
+	})
+	return mine
+}
+
+// endSends turns accepted sends into marks and forgets the others.
+func (c *Coordinator) endSends(wf string, all []dispatch, accepted []engine.Attempt) {
+	c.note(wf, func(n *note) {
+		for _, d := range all {
+			delete(n.sending, d.attempt)
+		}
+		n.accepted = append(n.accepted, accepted...)
+	})
+}
+
+// remark applies the marks of this process to e where e does not have them yet.
+// What the passing time gave a number meanwhile is kept in e.unsaved.
+func (c *Coordinator) remark(wf string, e *entry) error {
+	var marks []engine.Attempt
+	c.note(wf, func(n *note) { marks = append(marks, n.accepted...) })
+	obsolete := map[engine.Attempt]struct{}{}
+	for _, a := range marks {
+		if _, ok := e.marked[a]; ok {
+			continue
+		}
+		out, err := e.run.Step(engine.Dispatched{Task: a.Task, Attempt: a.Attempt}, c.sched.Now())
+		if err != nil {
+			return err
+		}
+		e.unsaved = append(e.unsaved, out.Send...)
+		if out.Refusal != "" {
+			obsolete[a] = struct{}{}
+			continue
+		}
+		if e.marked == nil {
+			e.marked = map[engine.Attempt]struct{}{}
+		}
+		e.marked[a] = struct{}{}
+	}
+	c.dropMarks(wf, obsolete)
+	return nil
+}
+
+// dropMarks forgets marks that a stored state has, or has no use for.
+func (c *Coordinator) dropMarks(wf string, gone map[engine.Attempt]struct{}) {
+	if len(gone) == 0 {
+		return
+	}
+	c.note(wf, func(n *note) {
+		kept := n.accepted[:0]
+		for _, a := range n.accepted {
+			if _, ok := gone[a]; !ok {
+				kept = append(kept, a)
+			}
+		}
+		n.accepted = kept
+	})
+}
+
+// forget drops what was noted of a workflow that is no more.
+func (c *Coordinator) forget(wf string) {
+	c.note(wf, func(n *note) { n.accepted, n.stale, n.trailing, n.dueAt = nil, false, time.Time{}, time.Time{} })
+}

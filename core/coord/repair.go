@@ -1,0 +1,174 @@
+package coord
+
+import (
+	"context"
+	"time"
+
+	"jobq/core/engine"
+	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/port"
+	"jobq/core/state"
+)
+
+const (
+	// foreverAfter is the age at which a running task that nobody holds is sent
+	// again though its queue cannot be counted or is not empty.
+	foreverAfter = 24 * time.Hour
+	// poisonReceives bounds the receives from a poison queue in one repair.
+	poisonReceives = 8
+)
+
+// poisoned are messages of running attempts in a poison queue, to be removed
+// once their attempts were sent again.
+type poisoned struct {
+	queue      port.Queue
+	deliveries []port.Delivery
+}
+
+// lookAfter looks after tasks that have been running for long: their record may
+// hold an end that nobody heard of, or their message may be nowhere. What is to
+// be done is added to j.
+func (c *Coordinator) lookAfter(ctx context.Context, j *job) ([]poisoned, error) {
+	e, err := c.read(ctx, j.wf)
+	if err != nil || e.run.State().Status.Ended() || e.run.Cancelling() {
+		return nil, err
+	}
+	overdue := c.overdue(j, e)
+	lost := make([]bool, len(overdue))
+	items := make([]*item, len(overdue))
+	errs := make([]error, len(overdue))
+	c.sched.Parallel(ctx, len(overdue), c.o.Parallel, func(ctx context.Context, i int) {
+		a := overdue[i]
+		key := port.RecordKey{Workflow: j.wf, Task: e.plan.Name(a.Task), Attempt: a.Attempt}
+		stored, record, err := c.readRecord(ctx, key)
+		switch {
+		case err == nil && record.Ended != nil:
+			c.repaired("ended record", j.wf)
+			items[i] = endedItem(a, *record.Ended)
+		case fault.Is(err, fault.NotFound):
+			lost[i] = true
+		case err != nil:
+			errs[i] = err
+		default:
+			lost[i] = record.Free || stored.Stale(record.TTL)
+		}
+	})
+	byQueue := map[string][]engine.Attempt{}
+	var order []string
+	for i, a := range overdue {
+		if items[i] != nil {
+			j.items = append(j.items, items[i])
+		}
+		if q := e.plan.Definition().Tasks[a.Task].Queue; lost[i] {
+			if byQueue[q] == nil {
+				order = append(order, q)
+			}
+			byQueue[q] = append(byQueue[q], a)
+		}
+	}
+	var found []poisoned
+	for _, name := range order {
+		p, err := c.nowhere(ctx, j, e, name, byQueue[name])
+		if err != nil {
+			return found, err
+		}
+		found = append(found, p)
+	}
+	return found, firstError(errs)
+}
+
+// overdue returns the attempts that have been running for Options.RunningRepair,
+// and notes in j when the next will have.
+func (c *Coordinator) overdue(j *job, e *entry) []engine.Attempt {
+	s := e.run.State()
+	var due []engine.Attempt
+	for t, status := range s.TaskStatus {
+		if status != state.Running {
+			continue
+		}
+		at := time.UnixMilli(s.StartedAt[t]).Add(c.o.RunningRepair)
+		switch {
+		case !at.After(c.sched.Now()):
+			due = append(due, engine.Attempt{Task: int32(t), Attempt: s.Attempt[t]})
+		case j.next.IsZero() || at.Before(j.next):
+			j.next = at
+		}
+	}
+	return due
+}
+
+// nowhere adds to j.repair those attempts, whose records nobody holds, that are
+// in no queue any more as far as can be told: their message is in the poison
+// queue, the queue is empty, or they have been waiting for a day.
+func (c *Coordinator) nowhere(ctx context.Context, j *job, e *entry, name string, attempts []engine.Attempt) (poisoned, error) {
+	q := c.store.Queues.Queue(e.run.State().Namespace + name)
+	found := poisoned{queue: q.PoisonQueue()}
+	inPoison, err := c.searchPoison(ctx, j.wf, e, &found, attempts)
+	if err != nil {
+		return found, err
+	}
+	empty := false
+	if q.Props().CountReadable {
+		n, err := q.Count(ctx)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return found, err
+		}
+		empty = n == 0
+	}
+	for _, a := range attempts {
+		age := c.sched.Now().Sub(time.UnixMilli(e.run.State().StartedAt[a.Task]))
+		if inPoison[a] || empty || !c.o.ForeignWorkers && age >= foreverAfter {
+			j.repair = append(j.repair, a)
+		}
+	}
+	return found, nil
+}
+
+// searchPoison looks for messages of attempts among the poisoned ones and keeps
+// hold of them; all others go back as they were.
+func (c *Coordinator) searchPoison(ctx context.Context, wf string, e *entry, found *poisoned, attempts []engine.Attempt) (map[engine.Attempt]bool, error) {
+	wanted := map[engine.Attempt]bool{}
+	for _, a := range attempts {
+		wanted[a] = false
+	}
+	var others []port.Delivery
+	for range poisonReceives {
+		got, err := found.queue.Receive(ctx, port.ReceiveOptions{Max: c.o.BatchSize, Lock: c.o.Visibility})
+		if fault.Is(err, fault.NotFound) || err == nil && len(got) == 0 {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range got {
+			m, err := msg.DecodeTask(d.Body)
+			t, ok := e.plan.Task(m.Name)
+			a := engine.Attempt{Task: t, Attempt: max(m.Attempt, 1)}
+			if _, asked := wanted[a]; err == nil && ok && m.Workflow == wf && asked {
+				wanted[a] = true
+				found.deliveries = append(found.deliveries, d)
+				continue
+			}
+			others = append(others, d)
+		}
+	}
+	for _, d := range others {
+		if err := found.queue.Release(ctx, d, 0); err != nil {
+			c.log.Debug("poisoned message comes back by itself", "queue", found.queue.Name(), "id", d.ID, "error", err)
+		}
+	}
+	return wanted, nil
+}
+
+// dropPoisoned removes poisoned messages whose attempts were sent again.
+func (c *Coordinator) dropPoisoned(ctx context.Context, all []poisoned) {
+	for _, p := range all {
+		if len(p.deliveries) == 0 {
+			continue
+		}
+		if err := firstError(p.queue.Acknowledge(ctx, p.deliveries)); err != nil {
+			c.log.Warn("poisoned message not removed", "queue", p.queue.Name(), "error", err)
+		}
+	}
+}

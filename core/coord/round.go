@@ -1,0 +1,169 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/port"
+)
+
+// flushAll stores what only this process knows, though ctx may have ended.
+func (c *Coordinator) flushAll(ctx context.Context) {
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "the last saves of the coordinator")
+	defer cancel()
+	c.FlushTrailing(ctx, true)
+}
+
+// receive takes a batch: many receives in a row, while they come back full.
+func (c *Coordinator) receive(ctx context.Context, wait time.Duration) ([]port.Delivery, error) {
+	q := c.inbox()
+	start := c.sched.Now()
+	full := c.o.BatchSize
+	if most := q.Props().MaxBatch; most > 0 {
+		full = min(full, most)
+	}
+	var all []port.Delivery
+	for range c.o.MaxReceives {
+		got, err := q.Receive(ctx, port.ReceiveOptions{Max: full, Lock: c.o.Visibility, Wait: wait})
+		switch {
+		case err != nil && len(all) > 0:
+			// What is in our hands is locked and must be worked on.
+			c.log.Warn("inbox read in part", "error", err)
+			return all, nil
+		case fault.Is(err, fault.NotFound):
+			return nil, c.store.Queues.Ensure(ctx, q.Name())
+		case err != nil:
+			return nil, err
+		}
+		c.stats.received.Add(int64(len(got)))
+		all = append(all, got...)
+		wait = 0
+		if len(got) < full || c.sched.Now().Sub(start) > c.o.roundTime()/4 {
+			break
+		}
+	}
+	return all, nil
+}
+
+// round applies a batch, workflow by workflow, each with a deadline of its own;
+// none waits for another.
+func (c *Coordinator) round(ctx context.Context, deliveries []port.Delivery) {
+	start := c.sched.Now()
+	jobs := c.group(ctx, deliveries)
+	c.sched.Parallel(ctx, len(jobs), c.o.Parallel, func(ctx context.Context, i int) {
+		if c.sched.Now().Sub(start) > c.o.roundTime() {
+			// Its lock would end before it is settled; it comes back by itself.
+			c.stats.released.Add(int64(len(jobs[i].items)))
+			return
+		}
+		c.settle(ctx, jobs[i], c.run(ctx, jobs[i]))
+	})
+}
+
+// group sorts deliveries into jobs, in the order of their first message.
+// Undecodable ones are poison at once.
+func (c *Coordinator) group(ctx context.Context, deliveries []port.Delivery) []*job {
+	var jobs []*job
+	byWF := map[string]*job{}
+	for i := range deliveries {
+		d := &deliveries[i]
+		in, err := msg.DecodeInbox(d.Body)
+		if err != nil {
+			c.poison(ctx, d, err)
+			continue
+		}
+		wf := workflowOf(in)
+		j := byWF[wf]
+		if j == nil {
+			j = &job{wf: wf}
+			byWF[wf] = j
+			jobs = append(jobs, j)
+		}
+		trace := d.Count > 1 || in.Wake != nil || in.Command != nil
+		j.items = append(j.items, &item{delivery: d, inbox: in, trace: trace})
+	}
+	return jobs
+}
+
+func workflowOf(in msg.Inbox) string {
+	switch {
+	case in.Completion != nil:
+		return in.Completion.Workflow
+	case in.Wake != nil:
+		return in.Wake.Workflow
+	default:
+		return in.Command.Workflow
+	}
+}
+
+// ackChunk bounds the messages that are acknowledged in one call.
+const ackChunk = 100
+
+// settle acknowledges the messages of a job, or gives them back. Poison is a
+// verdict: the very state is absent while its container is there, or the message
+// can never be read.
+func (c *Coordinator) settle(ctx context.Context, j *job, err error) {
+	// The job's deadline bounds the work, not the settlement.
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "settling messages")
+	defer cancel()
+	_, absent := errors.AsType[*absentError](err)
+	_, purged := errors.AsType[*purgedError](err)
+	if err != nil && !purged && !absent {
+		c.log.Warn("messages given back", "workflow", j.wf, "messages", len(j.items), "error", err)
+	}
+	var done []port.Delivery
+	for _, it := range j.items {
+		switch {
+		case it.delivery == nil:
+		case absent:
+			c.poison(ctx, it.delivery, err)
+		case err != nil && !purged:
+			c.release(ctx, it.delivery, err)
+		case fault.Is(it.err, fault.Invalid):
+			c.poison(ctx, it.delivery, it.err)
+		case it.err != nil:
+			c.log.Warn("message given back", "workflow", j.wf, "id", it.delivery.ID, "error", it.err)
+			c.release(ctx, it.delivery, it.err)
+		default:
+			done = append(done, *it.delivery)
+		}
+	}
+	c.acknowledge(ctx, done)
+}
+
+func (c *Coordinator) acknowledge(ctx context.Context, done []port.Delivery) {
+	chunks := (len(done) + ackChunk - 1) / ackChunk
+	c.sched.Parallel(ctx, chunks, c.o.Parallel, func(ctx context.Context, i int) {
+		some := done[i*ackChunk : min((i+1)*ackChunk, len(done))]
+		for k, err := range c.inbox().Acknowledge(ctx, some) {
+			if err != nil {
+				c.log.Debug("message not acknowledged, it comes back", "id", some[k].ID, "error", err)
+			}
+		}
+	})
+}
+
+// release gives a message back, to come again after a pause that grows with its
+// deliveries from one second to five minutes, or the one that a service asked for.
+func (c *Coordinator) release(ctx context.Context, d *port.Delivery, why error) {
+	c.stats.released.Add(1)
+	pause := c.jitter(min(firstWake<<min(max(d.Count, 1), 9), lastWake))
+	pause = max(pause, fault.RetryAfter(why))
+	if most := c.inbox().Props().MaxDelay; most > 0 {
+		pause = min(pause, most)
+	}
+	if err := c.inbox().Release(ctx, *d, pause); err != nil {
+		c.log.Debug("message comes back by itself", "id", d.ID, "error", err)
+	}
+}
+
+func (c *Coordinator) poison(ctx context.Context, d *port.Delivery, why error) {
+	c.stats.poison.Add(1)
+	c.log.Warn("message is poison", "queue", c.inbox().Name(), "id", d.ID, "why", why)
+	if err := c.inbox().Poison(ctx, *d, why.Error()); err != nil {
+		c.log.Warn("poison not moved, it comes back", "id", d.ID, "error", err)
+	}
+}

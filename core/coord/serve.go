@@ -1,0 +1,170 @@
+package coord
+
+import (
+	"context"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/core/port"
+)
+
+// Serve drains the inbox, sweeps and stores what is due until ctx ends. Then it
+// finishes the round that it is in and returns nil. The lease of Options.Holder
+// decides whether it drains and sweeps.
+//
+// The loops run side by side, so that a round or a sweep that takes long holds up
+// neither the marks of others nor the lease.
+func (c *Coordinator) Serve(ctx context.Context) error {
+	c.renewLease(ctx)
+	loops := []func(context.Context){c.serveInbox, c.serveSweeps, c.keep}
+	c.sched.Parallel(ctx, len(loops), len(loops), func(ctx context.Context, i int) { loops[i](ctx) })
+	c.flushAll(ctx)
+	stop, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "releasing the coordinator's lease")
+	defer cancel()
+	c.releaseLease(stop)
+	return nil
+}
+
+// Drain runs rounds until the inbox is empty or budget is used, and then saves
+// the marks of accepted sends. It returns how many messages it took up. first
+// are messages that the caller holds already.
+func (c *Coordinator) Drain(ctx context.Context, budget time.Duration, first []port.Delivery) (n int, err error) {
+	drained, stop := context.WithCancel(ctx)
+	c.sched.Parallel(ctx, 2, 2, func(ctx context.Context, i int) {
+		if i == 0 {
+			defer stop()
+			n, err = c.drain(ctx, budget, first)
+			return
+		}
+		c.keepMarks(drained)
+	})
+	c.flushAll(ctx)
+	return n, err
+}
+
+func (c *Coordinator) drain(ctx context.Context, budget time.Duration, got []port.Delivery) (n int, err error) {
+	end := c.sched.Now().Add(budget)
+	for {
+		n += len(got)
+		c.round(context.WithoutCancel(ctx), got)
+		if ctx.Err() != nil || !c.sched.Now().Before(end) {
+			return n, nil
+		}
+		if got, err = c.receive(ctx, 0); err != nil || len(got) == 0 {
+			return n, err
+		}
+	}
+}
+
+// longestReceive bounds the wait of one receive.
+const longestReceive = 5 * time.Second
+
+func (c *Coordinator) serveInbox(ctx context.Context) {
+	var pause time.Duration
+	for ctx.Err() == nil {
+		if !c.holdsLease() {
+			if c.sched.Sleep(ctx, time.Second) != nil {
+				return
+			}
+			continue
+		}
+		got, err := c.receive(ctx, longestReceive)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return
+		case err != nil:
+			c.log.Warn("inbox not read", "error", err)
+			pause = max(min(max(2*pause, 100*time.Millisecond), 10*time.Second), fault.RetryAfter(err))
+		case len(got) > 0:
+			pause = 0
+			c.round(context.WithoutCancel(ctx), got)
+		case c.inbox().Props().CanWait:
+			pause = 0
+		default:
+			pause = min(max(2*pause, 10*time.Millisecond), c.o.IdleSleep)
+		}
+		if pause > 0 && c.sched.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// serveSweeps sweeps in the rhythm of Options.SweepInterval.
+func (c *Coordinator) serveSweeps(ctx context.Context) {
+	for c.sched.Sleep(ctx, c.o.SweepInterval) == nil {
+		if !c.holdsLease() {
+			continue
+		}
+		if _, err := c.Sweep(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("sweep not finished", "error", err)
+		}
+	}
+}
+
+// keep renews the lease and stores what is due.
+func (c *Coordinator) keep(ctx context.Context) {
+	for {
+		c.renewLease(ctx)
+		c.FlushTrailing(context.WithoutCancel(ctx), false)
+		if c.sched.Sleep(ctx, c.keepEvery()) != nil {
+			return
+		}
+	}
+}
+
+// keepMarks is keep for a process without a lease.
+func (c *Coordinator) keepMarks(ctx context.Context) {
+	for c.sched.Sleep(ctx, c.keepEvery()) == nil {
+		c.FlushTrailing(context.WithoutCancel(ctx), false)
+	}
+}
+
+func (c *Coordinator) keepEvery() time.Duration { return min(c.o.TrailingSave, time.Second) }
+
+const (
+	leaseName = "_coordinator.lock"
+	leaseTime = 60 * time.Second
+)
+
+// holdsLease reports whether this process may drain.
+func (c *Coordinator) holdsLease() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.o.Holder == "" || c.sched.Now().Before(c.leaseUntil)
+}
+
+// renewLease takes the lease, or renews it when a quarter of it has passed. Both
+// are tried as often, so that a free lease has a holder soon.
+func (c *Coordinator) renewLease(ctx context.Context) {
+	now := c.sched.Now()
+	c.mu.Lock()
+	due := c.o.Holder != "" && !now.Before(c.leaseTry)
+	if due {
+		c.leaseTry = now.Add(leaseTime / 4)
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := c.store.Leases.Acquire(ctx, c.o.Namespace+leaseName, c.o.Holder, leaseTime); err != nil {
+		if !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
+			c.log.Warn("lease not acquired", "error", err)
+		}
+		return
+	}
+	c.mu.Lock()
+	c.leaseUntil = now.Add(leaseTime)
+	c.mu.Unlock()
+}
+
+func (c *Coordinator) releaseLease(ctx context.Context) {
+	if c.o.Holder == "" {
+		return
+	}
+	c.mu.Lock()
+	c.leaseUntil, c.leaseTry = time.Time{}, time.Time{}
+	c.mu.Unlock()
+	if err := c.store.Leases.Release(ctx, c.o.Namespace+leaseName, c.o.Holder); err != nil {
+		c.log.Warn("lease not released", "error", err)
+	}
+}

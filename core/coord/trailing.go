@@ -1,0 +1,55 @@
+package coord
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// latestTrailing is the age at which marks are saved though a job of this process
+// is at the workflow and may save them any moment.
+const latestTrailing = 3 * time.Second
+
+// noteTrailing remembers that the marks or the rows of wf are to be stored soon.
+func (c *Coordinator) noteTrailing(wf string) {
+	at := c.sched.Now().Add(c.o.TrailingSave)
+	c.note(wf, func(n *note) {
+		if n.trailing.IsZero() {
+			n.trailing = at
+		}
+	})
+}
+
+// FlushTrailing saves the marks of accepted sends and writes the index rows that
+// are due, or all of them.
+func (c *Coordinator) FlushTrailing(ctx context.Context, all bool) {
+	due := c.dueTrailing(all)
+	c.sched.Parallel(ctx, len(due), c.o.Parallel, func(ctx context.Context, i int) {
+		wf := due[i]
+		if err := c.run(ctx, &job{wf: wf, keep: true, direct: all}); err != nil {
+			c.log.Warn("marks not saved", "workflow", wf, "error", err)
+		}
+		c.note(wf, func(n *note) {
+			if (n.stale || len(n.accepted) > 0) && n.trailing.IsZero() {
+				n.trailing = c.sched.Now().Add(c.o.TrailingSave)
+			}
+		})
+	})
+}
+
+// dueTrailing takes the workflows that are due off the list.
+func (c *Coordinator) dueTrailing(all bool) []string {
+	now := c.sched.Now()
+	c.notes.mu.Lock()
+	defer c.notes.mu.Unlock()
+	var due []string
+	for wf, n := range c.notes.byID {
+		busy := n.working > 0 && now.Sub(n.trailing) < latestTrailing
+		if !n.trailing.IsZero() && (all || !now.Before(n.trailing) && !busy) {
+			n.trailing = time.Time{}
+			due = append(due, wf)
+		}
+	}
+	slices.Sort(due)
+	return due
+}
