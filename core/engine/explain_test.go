@@ -1,0 +1,94 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"jobq/core/engine"
+	"jobq/core/state"
+)
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		tasks, do, task, want string
+	}{
+		"waiting for parents":               {two + "c: a b", "ok a", "c", `the policy all is not met: 1 of 2 parents succeeded, 0 failed; waits for "b" (ready)`},
+		"waiting for a number of parents":   {two + "x:\nc: a b x 2", "fail a; sent b", "c", `the policy 2 is not met: 0 of 3 parents succeeded, 1 failed; waits for "b" (running), "x" (ready)`},
+		"waiting for a named parent":        {two + "c: a b any if b", "ok a", "c", `the policy is met; the condition waits for "b" (ready)`},
+		"waiting for a verdict":             {"a:\nb: a if a", "ok a", "b", "the policy is met; the condition is to be evaluated"},
+		"waiting for a slot":                {"limit 1\na:\nb:", "", "b", "waits for a slot: max_parallelism, 1 of 1 are used"},
+		"waiting after a give-back":         {"a:", "back a", "a", "waits until 2026-03-01T12:00:01Z before the next attempt (attempt 1: stopped)"},
+		"waiting for a slot to try again":   {"limit 1\na:\nb: retries 1", "ok a; back b; wait 1s; fail b; back b", "b", "waits until 2026-03-01T12:00:02Z before the next attempt (attempt 3: stopped)"},
+		"about to be sent":                  {"a:", "", "a", `attempt 1 is to be sent to queue "q"`},
+		"sent":                              {"a:", "sent a", "a", `attempt 1 was sent to queue "q" at 2026-03-01T12:00:00Z; its attempt record tells whether a worker has it`},
+		"being stopped":                     {"a:", "sent a; cancel", "a", "attempt 1 is being stopped, because the workflow is being cancelled"},
+		"completed":                         {"a: retries 1", "fail a; ok a", "a", "attempt 2 succeeded"},
+		"marked":                            {"a:", "fail a; mark a completed", "a", "marked completed by ada"},
+		"failed":                            {"a: retries 1", "fail a a", "a", "attempt 2 failed and is not tried again: exit 1"},
+		"a condition with an error":         {"a:\nb: a if a", "ok a; error b", "b", "the condition could not be evaluated: no such field"},
+		"skipped":                           {"a: if -", "false a", "a", "it was false"},
+		"skipped by hand":                   {"a: if -", "mark a skipped", "a", "marked skipped by ada"},
+		"cancelled":                         {pair, "cancel", "b", "the workflow was cancelled"},
+		"cancelled between two attempts":    {"a:", "back a; cancel", "a", "stopped"},
+		"behind a failed parent":            {pair, "fail a", "b", `the policy all can no longer be met: 1 of 1 parents did not succeed; it began with "a" (failed)`},
+		"far behind a failure":              {pair + "c: b\nd: c", "fail a", "d", `the policy all can no longer be met: 1 of 1 parents did not succeed; it began with "a" (failed)`},
+		"behind two failures on three ways": {two + "c: a\nd: a b any\ne: c d 1", "fail a b", "e", `the policy 1 can no longer be met: 2 of 2 parents did not succeed; it began with "a" (failed), "b" (failed)`},
+		"not behind what succeeded":         {two + "c: a b", "ok b; fail a", "c", `the policy all can no longer be met: 1 of 2 parents did not succeed; it began with "a" (failed)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t, tc.tasks)
+			w.do(tc.do)
+			got := engine.Explain(w.run, w.task(tc.task), w.now)
+			if got.Text != tc.want {
+				t.Errorf("%s (%s) is explained as\n %s\nwant\n %s", tc.task, got.Status, got.Text, tc.want)
+			}
+		})
+	}
+}
+
+func TestExplainFailedExits(t *testing.T) {
+	t.Parallel()
+	for want, exit := range map[string]state.Exit{
+		"attempt 1 ended with exit code 3 and is not tried again: boom":      {Known: true, Code: 3},
+		"attempt 1 was ended by signal SIGKILL and is not tried again: boom": {Known: true, Code: -1, Signal: "SIGKILL"},
+		"attempt 1 failed and is not tried again: boom":                      {},
+	} {
+		w := begin(t, "a:")
+		w.step(engine.Completion{Task: "a", Attempt: 1, Error: "boom", Exit: exit})
+		if got := engine.Explain(w.run, 0, w.now).Text; got != want {
+			t.Errorf("exit %+v is explained as %q, want %q", exit, got, want)
+		}
+	}
+}
+
+func TestExplainNamesFewTasks(t *testing.T) {
+	t.Parallel()
+	var tasks strings.Builder
+	var names string
+	for _, r := range "abcdefgh" {
+		tasks.WriteString(string(r) + ":\n")
+		names += " " + string(r)
+	}
+	w := begin(t, tasks.String()+"z:"+names)
+	got := engine.Explain(w.run, w.task("z"), w.now)
+	if len(got.Waiting.Tasks) != engine.MaxExplained || got.Waiting.Total != 8 || !strings.HasSuffix(got.Text, `"e" (ready) and 3 more`) {
+		t.Errorf("z waits for %d of %d named tasks: %s", len(got.Waiting.Tasks), got.Waiting.Total, got.Text)
+	}
+	w.do("fail" + names)
+	got = engine.Explain(w.run, w.task("z"), w.now)
+	if len(got.Blocking.Tasks) != engine.MaxExplained || got.Blocking.Total != 8 {
+		t.Errorf("z is blocked by %d of %d named tasks: %s", len(got.Blocking.Tasks), got.Blocking.Total, got.Text)
+	}
+}
+
+func TestExplainBeforeTheBeginning(t *testing.T) {
+	t.Parallel()
+	p := newPlan(t, parse(t, pair))
+	r := newRun(t, p, engine.Begin(p, "w1", "hash", nil, epoch))
+	if got := engine.Explain(r, 0, epoch.Add(time.Hour)).Text; got != "the workflow has not begun" {
+		t.Errorf("a root before Activated is explained as %q", got)
+	}
+}
