@@ -17,7 +17,7 @@ const (
 	startBound = 10 * time.Second
 	// writeBound is how long a write to the pipe may take. The pipe holds some
 	// hundred messages: one that stays full has a reader that does not read.
-	writeBound = 5 * time.Second
+	writeBound = 2 * time.Second
 )
 
 // Options says how a guardian is started. The zero value is this program under Verb.
@@ -56,18 +56,18 @@ func startClient(ctx context.Context, o Options) (*client, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "no pipe for the guardian")
 	}
-	defer ordersRead.Close()
+	defer func() { _ = ordersRead.Close() }()
 	repliesRead, repliesWrite, err := os.Pipe()
 	if err != nil {
-		ordersWrite.Close()
+		_ = ordersWrite.Close()
 		return nil, fault.Wrap(fault.Unavailable, err, "no pipe for the guardian")
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = ordersRead, repliesWrite, repliesWrite
 	err = cmd.Start()
-	repliesWrite.Close() // the guardian's own is the only one: its death is the end of the replies
+	_ = repliesWrite.Close() // the guardian's own is the only one: its death is the end of the replies
 	if err != nil {
-		ordersWrite.Close()
-		repliesRead.Close()
+		_ = ordersWrite.Close()
+		_ = repliesRead.Close()
 		return nil, fault.Wrap(fault.Unavailable, err, "the guardian cannot be started")
 	}
 	c := &client{cmd: cmd, pipe: ordersWrite, exited: make(chan struct{})}
@@ -75,7 +75,7 @@ func startClient(ctx context.Context, o Options) (*client, error) {
 	go c.listen(repliesRead, greeted, o.Logger)
 	if err := c.handshake(ctx, greeted); err != nil {
 		c.kill()
-		c.pipe.Close()
+		c.hangUp()
 		<-c.exited
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *client) handshake(ctx context.Context, greeted <-chan struct{}) error {
 // and reaps it.
 func (c *client) listen(replies *os.File, greeted chan<- struct{}, logger *slog.Logger) {
 	defer close(c.exited)
-	defer replies.Close()
+	defer func() { _ = replies.Close() }()
 	lines := bufio.NewScanner(replies)
 	for lines.Scan() {
 		if line := lines.Text(); line == greeting && greeted != nil {
@@ -148,7 +148,7 @@ func (c *client) listen(replies *os.File, greeted chan<- struct{}, logger *slog.
 			logger.Warn("guardian", "says", line)
 		}
 	}
-	c.cmd.Wait() // its exit code is in ProcessState
+	_ = c.cmd.Wait() // how it ended is in ProcessState
 }
 
 // send writes one message whose group was checked.
@@ -160,7 +160,7 @@ func (c *client) send(m message) error {
 // write writes b in one piece. A guardian that does not take it is dead or as
 // good as dead, and is killed.
 func (c *client) write(b []byte) error {
-	c.pipe.SetWriteDeadline(time.Now().Add(writeBound))
+	_ = c.pipe.SetWriteDeadline(time.Now().Add(writeBound)) // a closed pipe refuses the write as well
 	if _, err := c.pipe.Write(b); err != nil {
 		c.kill()
 		return fault.Wrap(fault.Unavailable, err, "the guardian does not listen")
@@ -169,12 +169,15 @@ func (c *client) write(b []byte) error {
 }
 
 // kill ends the guardian. Safe for concurrent use.
-func (c *client) kill() { c.cmd.Process.Kill() } // it may have ended
+func (c *client) kill() { _ = c.cmd.Process.Kill() } // it may have ended
+
+// hangUp ends the pipe. A repeat does nothing.
+func (c *client) hangUp() { _ = c.pipe.Close() }
 
 // close ends the pipe and waits for the guardian to exit. If ctx ends first the
 // guardian is left to its work.
 func (c *client) close(ctx context.Context) error {
-	c.pipe.Close()
+	c.hangUp()
 	select {
 	case <-c.exited:
 		return nil

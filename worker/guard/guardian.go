@@ -3,6 +3,7 @@ package guard
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -68,7 +69,7 @@ func Main(in io.Reader, out io.Writer) int {
 	messages := make(chan message, 64)
 	var receiver sync.WaitGroup
 	receiver.Go(func() { g.receive(reader, messages) })
-	code := g.watch(messages)
+	code := g.watch(context.Background(), messages)
 	receiver.Wait()
 
 	close(g.reports)
@@ -88,7 +89,7 @@ type guardian struct {
 // writeReports writes a line for each report.
 func writeReports(out io.Writer, reports <-chan string) {
 	for line := range reports {
-		io.WriteString(out, line+"\n") // nobody may be there to read it
+		_, _ = io.WriteString(out, line+"\n") // its reader may be gone
 	}
 }
 
@@ -107,7 +108,7 @@ func (g *guardian) receive(r io.Reader, messages chan<- message) {
 	for {
 		m, err := readMessage(r)
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				g.report("%v", err)
 			}
 			return
@@ -118,7 +119,7 @@ func (g *guardian) receive(r io.Reader, messages chan<- message) {
 
 // watch applies messages and kills what has to die, until messages is closed
 // and no run is left.
-func (g *guardian) watch(messages <-chan message) int {
+func (g *guardian) watch(ctx context.Context, messages <-chan message) int {
 	var orphaned time.Time // when the pipe ended
 	timer := time.NewTimer(longestNap)
 	defer timer.Stop()
@@ -126,7 +127,7 @@ func (g *guardian) watch(messages <-chan message) int {
 		g.runs.expire(Now(), func(run Group) {
 			g.report("killed run %q: its last beat was sent %v ago, its ttl is %v", run.RunID, run.Sent.Age(), run.TTL)
 		})
-		g.killDoomed()
+		g.killDoomed(ctx)
 		if messages == nil {
 			switch {
 			case len(g.runs) == 0:
@@ -164,16 +165,16 @@ func (g *guardian) nap() time.Duration {
 }
 
 // killDoomed kills the doomed runs and forgets those that are gone.
-func (g *guardian) killDoomed() {
+func (g *guardian) killDoomed(ctx context.Context) {
 	doomed := g.runs.doomed()
 	if len(doomed) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killBound)
+	ctx, cancel := context.WithTimeout(ctx, killBound)
 	defer cancel()
 	ids := make([]string, 0, len(doomed))
 	for _, run := range doomed {
-		proc.KillGroup(run.PGID) // one that cannot be killed is met again below
+		_ = proc.KillGroup(run.PGID) // one that cannot be killed is met again below
 		ids = append(ids, run.RunID)
 	}
 	// What left its group, and what a worker started and did not live to tell.

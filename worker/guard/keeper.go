@@ -169,7 +169,7 @@ func (k *Keeper) tell(m message) bool {
 // lose notes that there is no guardian. k.mu is held.
 func (k *Keeper) lose() {
 	if k.present != nil {
-		k.present.pipe.Close()
+		k.present.hangUp()
 		k.present, k.arrived = nil, make(chan struct{})
 	}
 }
@@ -241,7 +241,7 @@ func (k *Keeper) adopt(c *client) bool {
 	defer k.mu.Unlock()
 	for _, g := range k.runs {
 		if c.send(message{add, g}) != nil {
-			c.pipe.Close()
+			c.hangUp()
 			return false
 		}
 	}

@@ -285,7 +285,7 @@ func TestCommandsInheritNothingOfTheGuard(t *testing.T) {
 	}
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
-		Command: "for f in /dev/fd/*; do stat -Lc %i $f; done 2>/dev/null; exit 0", Env: environment(t.Name()), Stdout: &out,
+		Command: "for f in /dev/fd/*; do ls -Li $f; done 2>/dev/null; exit 0", Env: environment(t.Name()), Stdout: &out,
 	})
 	if !res.Success() || out.Len() == 0 {
 		t.Fatalf("Run = %+v with %q, want its open files", res, out.String())
@@ -297,10 +297,64 @@ func TestCommandsInheritNothingOfTheGuard(t *testing.T) {
 	for what, info := range map[string]os.FileInfo{"pipe": pipe, "lock": file} {
 		inode := fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)
 		for line := range strings.Lines(out.String()) {
-			if strings.TrimSpace(line) == inode {
+			if strings.Fields(line)[0] == inode {
 				t.Errorf("the command has the %s open (inode %s)", what, inode)
 			}
 		}
+	}
+}
+
+func TestAGuardianThatDoesNotListenIsReplaced(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t, Options{})
+	old := k.guardian()
+	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	for k.guardian() == old { // until the pipe is full
+		if err := k.Add(ctx, Group{RunID: strings.Repeat("x", maxRunID)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := k.guardian(); now == 0 {
+		t.Error("Add returned without a guardian")
+	}
+}
+
+func TestManyRunsWhileGuardiansDie(t *testing.T) {
+	t.Parallel()
+	const noGroup = 1 << 30 // above every process number
+	k := newKeeper(t, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	var runs sync.WaitGroup
+	for i := range 8 {
+		runs.Go(func() {
+			runID := fmt.Sprint(t.Name(), i)
+			for range 200 {
+				if err := k.Add(ctx, Group{RunID: runID, TTL: time.Hour, Sent: Now()}); err != nil {
+					t.Errorf("Add(%q) = %v", runID, err)
+					return
+				}
+				k.Started(runID, noGroup)
+				k.Beat(runID, Now())
+				k.Remove(runID)
+			}
+		})
+	}
+	for range 3 {
+		if guardian := k.guardian(); guardian != 0 {
+			syscall.Kill(guardian, syscall.SIGKILL)
+			proctest.Eventually(t, "its successor", func() bool { return k.guardian() != guardian && k.guardian() != 0 })
+		}
+	}
+	runs.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.runs) > 0 {
+		t.Errorf("the list is %v after every run was removed", k.runs)
 	}
 }
 

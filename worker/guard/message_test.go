@@ -38,7 +38,7 @@ func TestMessagesSurviveThePipe(t *testing.T) {
 			t.Errorf("readMessage = %+v, %v, want %+v", got, err, want)
 		}
 	}
-	if _, err := readMessage(r); err != io.EOF {
+	if _, err := readMessage(r); !errors.Is(err, io.EOF) {
 		t.Errorf("readMessage at the end = %v, want EOF", err)
 	}
 }

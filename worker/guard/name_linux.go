@@ -8,7 +8,7 @@ const processName = "guardian"
 // takeName gives the process a name of its own, so that killing workers by
 // name (`killall -9 jobq`) leaves the guardian to do its work.
 func takeName() {
-	os.WriteFile("/proc/self/comm", []byte(processName), 0) // without it only the name is wrong
+	_ = os.WriteFile("/proc/self/comm", []byte(processName), 0) // without it only the name is wrong
 }
 
 // ownProgram names the running program, also when an upgrade has replaced its

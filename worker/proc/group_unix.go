@@ -13,11 +13,16 @@ import (
 // (0, 1 and below) are left alone.
 func KillGroup(pgid int) error { return signalGroup(pgid, syscall.SIGKILL) }
 
+// killGroup is KillGroup for a group of our own making. It can fail only where
+// the command has changed its user to one that we may not signal; then the
+// group stays alive and Result.StillAlive says so.
+func killGroup(pgid int) { _ = signalGroup(pgid, syscall.SIGKILL) }
+
 // terminateGroup asks the group to end. A stopped process would not see the
-// SIGTERM without the SIGCONT.
+// SIGTERM without the SIGCONT. It can fail as killGroup can.
 func terminateGroup(pgid int) {
-	signalGroup(pgid, syscall.SIGTERM) // a group that is gone needs no signal
-	signalGroup(pgid, syscall.SIGCONT)
+	_ = signalGroup(pgid, syscall.SIGTERM)
+	_ = signalGroup(pgid, syscall.SIGCONT)
 }
 
 func signalGroup(pgid int, sig syscall.Signal) error {

@@ -81,7 +81,7 @@ func (o *outputs) attach(fd int, w io.Writer) error {
 // its last writer.
 func (o *outputs) closeChild() {
 	for _, f := range o.child {
-		f.Close() // a file that stands for two descriptors is closed once; the second close is refused
+		_ = f.Close() // one that stands for two descriptors refuses the second close
 	}
 }
 
@@ -89,7 +89,7 @@ func (o *outputs) closeChild() {
 func (o *outputs) abandon() {
 	o.closeChild()
 	for _, p := range o.list {
-		p.read.Close()
+		_ = p.read.Close()
 	}
 }
 
@@ -108,11 +108,6 @@ func (o *outputs) finish(drain time.Duration) {
 	for _, p := range o.list {
 		select {
 		case <-p.done:
-			continue
-		default:
-		}
-		select {
-		case <-p.done:
 		case <-limit.C:
 			o.cutOff()
 			return
@@ -123,7 +118,7 @@ func (o *outputs) finish(drain time.Duration) {
 // cutOff ends every copy that still waits for data, and waits for all of them.
 func (o *outputs) cutOff() {
 	for _, p := range o.list {
-		p.read.SetReadDeadline(time.Unix(1, 0)) // fails only on a pipe that has ended
+		_ = p.read.SetReadDeadline(time.Unix(1, 0)) // fails only on a pipe that has ended
 	}
 	for _, p := range o.list {
 		<-p.done
@@ -155,7 +150,7 @@ func (p *output) copy() {
 // try then, and the copy may have been busy in a slow Write until now.
 func (p *output) sweep(buf []byte) bool {
 	for taken := 0; taken < sweepBytes; {
-		p.read.SetReadDeadline(time.Now().Add(sweepWait))
+		_ = p.read.SetReadDeadline(time.Now().Add(sweepWait)) // it took one before
 		n, err := p.read.Read(buf)
 		p.write(buf[:n])
 		taken += n

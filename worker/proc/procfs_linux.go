@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func openTable() *table {
 	return &table{dir: dir, buf: make([]byte, 8<<10)}
 }
 
-func (t *table) close() { t.dir.Close() }
+func (t *table) close() { _ = t.dir.Close() }
 
 // pids returns the processes of this moment.
 func (t *table) pids() []int {
@@ -54,10 +55,10 @@ func (t *table) open(pid int, file string) (content []byte, opened bool) {
 	if err != nil {
 		return nil, false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	for filled := 0; ; {
 		n, err := unix.Read(fd, t.buf[filled:])
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n == 0 {
@@ -117,7 +118,7 @@ func parseStat(line []byte) status {
 func GroupAlive(pgid int) bool {
 	// One system call answers for nearly every group; the table is read only
 	// while something is left of it, be it a zombie.
-	if pgid <= 1 || syscall.Kill(-pgid, 0) == syscall.ESRCH {
+	if pgid <= 1 || errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return false
 	}
 	t := openTable()
@@ -135,7 +136,7 @@ func GroupAlive(pgid int) bool {
 func pidAlive(pid int) bool {
 	t := openTable()
 	if t == nil {
-		return syscall.Kill(pid, 0) != syscall.ESRCH
+		return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
 	defer t.close()
 	return t.status(pid).alive
@@ -205,7 +206,7 @@ func hasRunID(block []byte, wanted map[string]bool) bool {
 // killWithGroup kills pid and the group that it is in now, unless that is ours.
 func killWithGroup(pid int) {
 	if pgid, err := syscall.Getpgid(pid); err == nil && pgid != syscall.Getpgrp() {
-		KillGroup(pgid)
+		killGroup(pgid)
 	}
-	syscall.Kill(pid, syscall.SIGKILL) // it may be gone, or not ours: the caller looks again
+	_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone, or not ours: the caller looks again
 }

@@ -209,26 +209,6 @@ func TestRunEndsWhatTheCommandLeftBehind(t *testing.T) {
 	}
 }
 
-func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
-	t.Parallel()
-	h := proctest.NewFifo(t)
-	runID := t.Name()
-	var out bytes.Buffer
-	res := proc.Run(t.Context(), proc.Spec{
-		// The leader ends only once the other has left the group.
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
-			"echo done; until [ \"$(cut -d' ' -f6 /proc/$!/stat 2>/dev/null)\" = $! ]; do :; done",
-		Env: environment(proc.RunIDVariable + "=" + runID), Stdout: &out, Drain: 20 * time.Millisecond,
-	})
-	if !res.Success() || !res.LeakedPipe || !strings.HasPrefix(out.String(), "done\n") && !strings.Contains(out.String(), "\ndone\n") {
-		t.Errorf("Run = %+v with %.20q, want success, a leaked pipe and %q", res, out.String(), "done\n")
-	}
-	if err := proc.KillByRunID(t.Context(), runID); err != nil {
-		t.Error(err)
-	}
-	h.AwaitEnd(t)
-}
-
 // startedRun is a Run in the background.
 type startedRun struct {
 	pgid   int

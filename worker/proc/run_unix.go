@@ -60,7 +60,7 @@ func Run(ctx context.Context, spec Spec) Result {
 	see(ctx, &spec, leader, &res)
 	out.finish(spec.Drain)
 	res.LeakedPipe, res.OutputErr = out.leaked(), out.err()
-	res.StillAlive = !awaitGone(leader.Pid, spec.Drain)
+	res.StillAlive = !awaitGone(ctx, leader.Pid, spec.Drain)
 	return res
 }
 
@@ -89,7 +89,7 @@ func see(ctx context.Context, spec *Spec, leader *os.Process, res *Result) {
 	res.Ended = time.Now()
 	close(exited)
 	stop.Wait()
-	KillGroup(leader.Pid) // the group can have ended by itself
+	killGroup(leader.Pid)
 	state, err := reap(leader, waited)
 	if err != nil {
 		// Only a caller who reaps foreign children gets here. The command
@@ -109,7 +109,7 @@ func stopOnDemand(ctx context.Context, spec *Spec, pgid int, exited <-chan struc
 	case <-exited:
 		return nil
 	case <-spec.Kill:
-		KillGroup(pgid)
+		killGroup(pgid)
 		return ErrKilled
 	case <-ctx.Done():
 	}
@@ -130,9 +130,9 @@ func stopOnDemand(ctx context.Context, spec *Spec, pgid int, exited <-chan struc
 	case <-exited:
 		awaitGrace(pgid, grace, spec.Kill)
 	case <-grace:
-		KillGroup(pgid)
+		killGroup(pgid)
 	case <-spec.Kill:
-		KillGroup(pgid)
+		killGroup(pgid)
 	}
 	return cause
 }

@@ -1,6 +1,7 @@
 package proc_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -16,6 +17,29 @@ import (
 	"jobq/worker/proc"
 	"jobq/worker/proc/proctest"
 )
+
+// untilInOwnSession is shell text that waits until the last background process
+// leads a session.
+const untilInOwnSession = `until [ "$(cut -d' ' -f6 /proc/$!/stat 2>/dev/null)" = $! ]; do :; done`
+
+func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
+	t.Parallel()
+	h := proctest.NewFifo(t)
+	runID := t.Name()
+	var out bytes.Buffer
+	res := proc.Run(t.Context(), proc.Spec{
+		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
+			"echo done; " + untilInOwnSession,
+		Env: environment(proc.RunIDVariable + "=" + runID), Stdout: &out, Drain: 20 * time.Millisecond,
+	})
+	if !res.Success() || !res.LeakedPipe || !strings.HasPrefix(out.String(), "done\n") && !strings.Contains(out.String(), "\ndone\n") {
+		t.Errorf("Run = %+v with %.20q, want success, a leaked pipe and %q", res, out.String(), "done\n")
+	}
+	if err := proc.KillByRunID(t.Context(), runID); err != nil {
+		t.Error(err)
+	}
+	h.AwaitEnd(t)
+}
 
 func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	t.Parallel()
@@ -65,23 +89,26 @@ func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
 func TestAProcessThatStartsProgramsWithoutEndIsKilled(t *testing.T) {
 	t.Parallel()
 	// While one program takes the place of another the process shows no
-	// environment. These are in that state a good part of their time.
+	// environment. This one is in that state a good part of its time.
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	h := proctest.NewFifo(t)
-	for range 10 {
-		run := start(t.Context(), t, proc.Spec{
-			Command: h.Hold() + "setsid " + script + " & setsid " + script + " & echo ready >&9; exec sleep 600",
+	for range 30 {
+		res := proc.Run(t.Context(), proc.Spec{
+			Command: h.Hold() + "setsid " + script + " & " + untilInOwnSession,
 			Env:     environment(proc.RunIDVariable + "=" + t.Name()),
 		})
-		h.Await(t, "ready")
+		if !res.Success() || !h.Held() {
+			t.Fatalf("Run = %+v with the script alive: %v, want success and a script that lives on", res, h.Held())
+		}
 		if err := proc.KillByRunID(t.Context(), t.Name()); err != nil {
 			t.Fatal(err)
 		}
-		run.await(t)
-		h.AwaitEnd(t)
+		if h.Held() {
+			t.Fatal("the script is alive after KillByRunID")
+		}
 	}
 }
 

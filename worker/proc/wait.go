@@ -41,14 +41,13 @@ func WaitGone(ctx context.Context, pgid int) error {
 	return fault.Wrapf(fault.Canceled, context.Cause(ctx), "process group %d is still alive", pgid)
 }
 
-// awaitGone is WaitGone with a bound in time for a group that was killed. The
-// wait outlives the caller's context on purpose: a cancelled command has to be
-// gone too.
-func awaitGone(pgid int, bound time.Duration) bool {
+// awaitGone is WaitGone with a bound in time, for a group that was killed. It
+// goes on after the end of ctx: a cancelled command has to be gone too.
+func awaitGone(ctx context.Context, pgid int, bound time.Duration) bool {
 	if !GroupAlive(pgid) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	return WaitGone(ctx, pgid) == nil
 }
