@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strings"
 
 	"jobq/core/fault"
 	"jobq/internal/config"
 	"jobq/internal/obs"
+	"jobq/store"
 )
 
 // app is one call of Main: its streams, its environment and, once the verb is
@@ -55,16 +55,10 @@ func (a *app) quiet() bool { return a.values.Bool(config.Quiet) }
 
 // home returns the directory of the store called local.
 func (a *app) home() (string, error) {
-	v := a.values.Get(config.Home)
-	rest, ok := strings.CutPrefix(v.Text, "~")
-	if !ok || rest != "" && rest[0] != '/' {
-		return v.Text, nil
+	if v := a.values.Text(config.Home); v != "" {
+		return v, nil
 	}
-	base := a.env["HOME"]
-	if base == "" {
-		return "", fault.New(fault.Invalid, "there is no home directory for the local store").WithRemedy("set JOBQ_HOME to a directory on a local disk")
-	}
-	return filepath.Join(base, rest), nil
+	return store.DefaultHome(func(name string) string { return a.env[name] })
 }
 
 // user names who asks, for the event log.

@@ -38,7 +38,7 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *session, stri
 		return a.with(cmd.Context(), func(s *session) error {
 			answer, err := apply(cmd.Context(), s, args[0])
 			if err != nil {
-				return commandError(s, args[0], err)
+				return commandError(args[0], err)
 			}
 			if err := a.printAnswer(args[0], answer, asJSON); err != nil || hint == nil {
 				return err
@@ -52,7 +52,7 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *session, stri
 }
 
 // commandError gives a refused command the remedy of somebody who typed it.
-func commandError(_ *session, id string, err error) error {
+func commandError(id string, err error) error {
 	if fault.Is(err, fault.Conflict) {
 		return fault.Wrapf(fault.Conflict, err, "workflow %s", id).WithRemedy("`jobq status " + id + "` shows its present state")
 	}
@@ -75,4 +75,3 @@ func (a *app) servedBy(ctx context.Context, s *session, id string) error {
 	}
 	return err
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"jobq/core/cond"
 	"jobq/core/dag"
@@ -60,14 +61,19 @@ func checkCondition(source string, parents []string) []spec.ConditionFault {
 // accept reads a workflow file for a verb that goes on with it. It prints the
 // diagnostics and fails where there are errors among them.
 func (a *app) accept(ctx context.Context, name string) (*dag.Definition, error) {
+	return a.acceptTo(ctx, name, func(text string) { io.WriteString(a.err, text) })
+}
+
+// acceptTo is accept with tell for the diagnostics.
+func (a *app) acceptTo(ctx context.Context, name string, tell func(text string)) (*dag.Definition, error) {
 	d, ds, err := a.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if ds.HasErrors() || !a.quiet() {
-		if err := ds.Render(a.err); err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "the diagnostics could not be written")
-		}
+	if len(ds) > 0 && (ds.HasErrors() || !a.quiet()) {
+		var text strings.Builder
+		ds.Render(&text) // a Builder takes everything
+		tell(text.String())
 	}
 	if ds.HasErrors() {
 		return nil, fault.Newf(fault.Invalid, "%s is not a valid workflow: %s", name, count(ds.Count(spec.Error), "fault")).

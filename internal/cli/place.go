@@ -8,10 +8,8 @@ import (
 	"jobq/core/dag"
 	"jobq/core/fault"
 	"jobq/internal/config"
+	"jobq/store"
 )
-
-// defaultStorage is the storage that needs nothing but this machine.
-const defaultStorage = "local"
 
 // splitPlace takes the words in front of the verb: "workflow" and STORAGE/PREFIX,
 // each optional. It returns the place and the rest, flags of the front included.
@@ -97,7 +95,7 @@ func parsePlace(source, kind, text string) (storage, name string, err error) {
 	at := strings.LastIndex(text, "/")
 	if at <= 0 || at == len(text)-1 || strings.Contains(strings.TrimPrefix(text[:at], "sb://"), "/") {
 		return "", "", fault.Newf(fault.Invalid, "%s: %q is not of the form STORAGE/%s", source, text, kind).
-			WithRemedy("write it as in " + defaultStorage + "/default")
+			WithRemedy("write it as in " + store.Local + "/default")
 	}
 	return text[:at], text[at+1:], nil
 }

@@ -11,6 +11,7 @@ import (
 	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/core/state"
+	"jobq/store"
 )
 
 const (
@@ -49,7 +50,7 @@ func decodeState(id string, doc port.Document) (*state.Workflow, error) {
 // that did not complete why. It says nothing to people who want to be left alone
 // as long as all is well.
 func (a *app) report(ctx context.Context, prefix string, sum coord.Summary) error {
-	return a.withPlace(ctx, defaultStorage, prefix, func(s *session) error { return a.reportFrom(ctx, s, sum) })
+	return a.withPlace(ctx, store.Local, prefix, func(s *session) error { return a.reportFrom(ctx, s, sum) })
 }
 
 func (a *app) reportFrom(ctx context.Context, s *session, sum coord.Summary) error {

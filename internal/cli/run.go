@@ -17,6 +17,7 @@ import (
 	"jobq/core/fault"
 	"jobq/internal/config"
 	"jobq/internal/local"
+	"jobq/store"
 )
 
 // runFlags are the flags of verbs that run a workflow here.
@@ -66,7 +67,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	o.WorkflowID = cmp.Or(f.id, newRunID(time.Now()))
+	o.WorkflowID = cmp.Or(f.id, newID(time.Now(), runRandom))
 	if err := dag.CheckWorkflowID(o.WorkflowID); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 
 // lookBack lets p begin with what the run has reached already.
 func (a *app) lookBack(ctx context.Context, o local.Options, p *progress) error {
-	return a.withPlace(ctx, defaultStorage, o.Prefix, func(s *session) error {
+	return a.withPlace(ctx, store.Local, o.Prefix, func(s *session) error {
 		now, err := s.loadState(ctx, o.WorkflowID)
 		if err == nil && len(now.TaskStatus) == len(p.names) {
 			p.load(now, time.Now())
@@ -99,7 +100,7 @@ func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) err
 	}
 	o.WorkflowID, o.Retry = id, retry
 	var names []string
-	err = a.withPlace(ctx, defaultStorage, o.Prefix, func(s *session) error {
+	err = a.withPlace(ctx, store.Local, o.Prefix, func(s *session) error {
 		d, _, err := s.Definition(ctx, id)
 		if err == nil {
 			names = taskNames(d)
@@ -122,8 +123,8 @@ func (a *app) localOptions() (local.Options, error) {
 	if err != nil {
 		return local.Options{}, err
 	}
-	if storage != defaultStorage {
-		return local.Options{}, fault.Newf(fault.Invalid, "this verb runs tasks on this machine, in the storage %q; %q is another one", defaultStorage, storage).
+	if storage != store.Local {
+		return local.Options{}, fault.Newf(fault.Invalid, "this verb runs tasks on this machine, in the storage %q; %q is another one", store.Local, storage).
 			WithRemedy("leave STORAGE/PREFIX away, or use `submit` there")
 	}
 	home, err := a.home()
@@ -174,9 +175,16 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	return endedAs(sum)
 }
 
-// newRunID returns an id that sorts by time and is new with near certainty.
-func newRunID(now time.Time) string {
-	return now.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+// How many random letters ids have: runs are started by hand, submissions by the
+// hundred within a second.
+const (
+	runRandom    = 4
+	submitRandom = 10
+)
+
+// newID returns an id that sorts by time and is new with near certainty.
+func newID(now time.Time, random int) string {
+	return now.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:random])
 }
 
 func taskNames(d *dag.Definition) []string {

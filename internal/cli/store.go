@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"jobq/core/coord"
-	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/internal/config"
-	"jobq/store/local"
+	"jobq/store"
 )
 
 // session is an open store with a coordinator over it, which applies commands
 // and answers questions.
 type session struct {
 	*coord.Coordinator
-	store *port.Store
+	store     *port.Store
+	scheduler sched.Scheduler
 	// place is STORAGE/PREFIX, inbox the name of its completion queue.
 	place, inbox string
 }
@@ -40,23 +40,23 @@ func (a *app) open(ctx context.Context, kind string) (*session, error) {
 
 // openPlace is open for a place that is known already.
 func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coord.Options) (*session, error) {
-	s := &session{place: storage + "/" + prefix, inbox: inboxName(prefix)}
-	a.where = s.place
-	if storage != defaultStorage {
-		return nil, fault.Newf(fault.Invalid, "storage %q is not supported", storage)
-	}
+	l := store.Location{Storage: storage, Prefix: prefix}
+	s := &session{place: l.String(), inbox: inboxName(prefix)}
 	home, err := a.home()
 	if err != nil {
 		return nil, err
 	}
-	a.where = fmt.Sprintf("%s in %s", s.place, home)
-	opened, err := local.Open(ctx, local.Options{Home: home, Prefix: prefix, Kind: kind, Logger: a.log})
+	a.where = s.place
+	if storage == store.Local {
+		a.where = fmt.Sprintf("%s in %s", s.place, home)
+	}
+	s.store, err = store.Open(ctx, l, store.Options{Home: home, Kind: kind, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
-	s.store = opened.Port()
 	o.Prefix, o.Queues, o.Inbox, o.Logger = s.place, a.values.Text(config.Queues), s.inbox, a.log
-	s.Coordinator = coord.New(s.store, sched.Real{}, o)
+	s.scheduler = sched.Real{}
+	s.Coordinator = coord.New(s.store, s.scheduler, o)
 	return s, nil
 }
 

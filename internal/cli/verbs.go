@@ -6,9 +6,10 @@ import "github.com/spf13/cobra"
 func verbs(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		newRun(a),
-		newStatus(a), newList(a), newTasks(a), newLogs(a),
-		newCancel(a), newRetry(a),
-		newValidate(a), newVersion(a),
+		newStatus(a), newList(a), newTasks(a), newWhy(a), newLogs(a), newWatch(a), newSummary(a), newDoctor(a),
+		newCancel(a), newRetry(a), newRerun(a), newMark(a), newPurge(a), newSubmit(a),
+		newCoordinator(a), newWorker(a),
+		newValidate(a), newCondition(a), newSchema(a), newConfig(a), newVersion(a),
 		newOutput(a), newUpstream(a),
 	}
 }

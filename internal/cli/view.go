@@ -155,3 +155,17 @@ func chooseGroups(all []groupCounts, most int) []groupCounts {
 	}
 	return out
 }
+
+// levelColor is the colour of the level of a finding.
+func levelColor(level string) text.Color {
+	switch level {
+	case levelOK:
+		return text.FgGreen
+	case levelWarn:
+		return text.FgYellow
+	case levelFail:
+		return text.FgRed
+	default:
+		return text.FgCyan
+	}
+}

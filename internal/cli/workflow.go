@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,3 +50,6 @@ func checkWords(flag string, given, words []string) error {
 	}
 	return nil
 }
+
+// sortedKeys returns the keys of m in order, so that no answer depends on chance.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

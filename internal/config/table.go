@@ -55,8 +55,8 @@ func everywhere() []string { return []string{Everywhere} }
 
 func placeSettings() []Setting {
 	return []Setting{
-		{Name: Home, Env: []string{"JOBQ_HOME"}, Default: "~/.jobq", Verbs: everywhere(),
-			Doc: "Directory of the store called local; it must lie on a local disk."},
+		{Name: Home, Env: []string{"JOBQ_HOME"}, Verbs: everywhere(),
+			Doc: "Directory of the store called local, on a local disk; unset is $XDG_DATA_HOME/jobq, else ~/.local/share/jobq."},
 		{Name: Prefix, Env: []string{"JOBQ_WORKFLOW_PREFIX"}, Default: "local/default", Readers: everywhere(),
 			Doc: "STORAGE/PREFIX, the name space of one installation; STORAGE/PREFIX in front of the verb wins."},
 		{Name: RequirePrefix, Env: []string{"JOBQ_REQUIRE_PREFIX"}, Default: "false", Kind: Switch, Readers: everywhere(),

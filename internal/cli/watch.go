@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"jobq/core/port"
+	"jobq/core/state"
+	"jobq/internal/config"
+)
+
+func newWatch(a *app) *cobra.Command {
+	cmd := a.command(verb{
+		use: "watch ID", short: "Follow a workflow to its end", group: groupLook, least: 1, most: 1,
+		long: `Follow a workflow to its end, wherever it runs: on a terminal as a table of its tasks that stays in
+place, else a line a change. Ends with the exit code of the workflow: 0 completed, 1 failed, 6
+cancelled. Stopping it stops nothing but itself.`,
+		run: func(cmd *cobra.Command, args []string) error {
+			if err := workflowID(cmd, args[0]); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), func(s *session) error { return a.watch(cmd.Context(), s, args[0]) })
+		},
+	})
+	return cmd
+}
+
+func (a *app) watch(ctx context.Context, s *session, id string) error {
+	d, _, err := s.Definition(ctx, id)
+	if err != nil {
+		return err
+	}
+	w := &watcher{a: a, s: s, id: id, p: newProgress(taskNames(d), 0, time.Now())}
+	first, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	w.p.begun = first.CreatedAt
+	_, isTerminal := terminal(a.err)
+	view := newScreen(a.out, a.err, w.region)
+	status, err := w.follow(ctx, view, first.Status, isTerminal)
+	view.close()
+	if err != nil {
+		return err
+	}
+	sum, err := s.Status(ctx, id)
+	if err != nil {
+		return err
+	}
+	if status.Ended() {
+		if err := a.reportFrom(ctx, s, sum); err != nil {
+			return err
+		}
+	}
+	return endedAs(sum)
+}
+
+// watcher follows the stored state of one workflow.
+type watcher struct {
+	a   *app
+	s   *session
+	id  string
+	p   *progress
+	tag port.Tag
+	// told is the line that was printed last, where there is no terminal.
+	told string
+}
+
+// look loads the state if it has changed; nil is an unchanged one.
+func (w *watcher) look(ctx context.Context) (*state.Workflow, error) {
+	doc, err := w.s.store.States.Load(ctx, w.id, w.tag)
+	if err != nil {
+		return nil, notThere(w.id, err)
+	}
+	if doc.Unchanged {
+		return nil, nil
+	}
+	now, err := decodeState(w.id, doc)
+	if err != nil {
+		return nil, err
+	}
+	w.tag = doc.Tag
+	w.p.load(now, time.Now())
+	return now, nil
+}
+
+// follow looks until the workflow has ended and returns its last status.
+func (w *watcher) follow(ctx context.Context, view *screen, status state.WorkflowStatus, isTerminal bool) (state.WorkflowStatus, error) {
+	for {
+		if !isTerminal && !w.a.quiet() {
+			w.tell(view, status)
+		}
+		if status.Ended() {
+			return status, nil
+		}
+		if err := sleep(ctx, w.a.values.Duration(config.WatchInterval)); err != nil {
+			return status, err
+		}
+		now, err := w.look(ctx)
+		if err != nil {
+			return status, err
+		}
+		if now != nil {
+			status = now.Status
+		}
+	}
+}
+
+// tell prints a line if it says something new.
+func (w *watcher) tell(view *screen, status state.WorkflowStatus) {
+	s := w.p.snapshot(time.Now())
+	now := fmt.Sprintf("%s: %d/%d, %s", status, s.counts.Ended(), s.total, countsText(s.counts))
+	if now != w.told {
+		view.printf("%s", now)
+		w.told = now
+	}
+}
+
+// region is the table on a terminal.
+func (w *watcher) region(_, height int) []string {
+	if w.a.quiet() {
+		return nil
+	}
+	p := palette(w.a.colored(w.a.err))
+	s := w.p.snapshot(time.Now())
+	lines := []string{strings.TrimSpace(w.id + "  " + headline(s, p))}
+	groups := groupLines(s, height-3, p)
+	lines = append(lines, groups...)
+	if names := runningLine(s); names != "" && len(lines) < height-1 {
+		lines = append(lines, names)
+	}
+	return lines
+}
