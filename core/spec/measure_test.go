@@ -60,8 +60,8 @@ func report(accepted bool) {
 // Time and peak memory of whole processes, in which only the runtime and the
 // making of the text come on top of what Parse uses.
 func TestTimeAndMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
+	if testing.Short() || raceEnabled {
+		t.Skip("starts processes and measures them")
 	}
 	big := filepath.Join(t.TempDir(), "big.yaml")
 	if err := os.WriteFile(big, nil, 0o644); err != nil {
@@ -105,8 +105,7 @@ func TestTimeAndMemory(t *testing.T) {
 			if fields[0] != strconv.FormatBool(tc.accepted) {
 				t.Errorf("accepted = %s, want %v", fields[0], tc.accepted)
 			}
-			// The race detector and a busy machine make it slower and larger.
-			if !raceEnabled && (time.Duration(ms)*time.Millisecond > tc.most || kb/1024 > tc.megas) {
+			if time.Duration(ms)*time.Millisecond > tc.most || kb/1024 > tc.megas {
 				t.Errorf("took %d ms and %d MB, want at most %v and %d MB", ms, kb/1024, tc.most, tc.megas)
 			}
 		})

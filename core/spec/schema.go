@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed" // for the schema file
 	"encoding/json"
+	"maps"
 
 	"jobq/core/dag"
 )
@@ -43,9 +44,7 @@ func object[T any](keys []key[T]) schema {
 	properties := schema{}
 	for _, k := range keys {
 		s := schema{"description": k.doc}
-		for word, value := range k.schema {
-			s[word] = value
-		}
+		maps.Copy(s, k.schema)
 		properties[k.name] = s
 	}
 	return schema{"type": "object", "properties": properties, "additionalProperties": false}
@@ -125,9 +124,7 @@ func kwargsSchema() schema {
 	properties := schema{}
 	for _, k := range shellKeys() {
 		s := schema{"description": k.doc}
-		for word, value := range k.schema {
-			s[word] = value
-		}
+		maps.Copy(s, k.schema)
 		properties[k.name] = s
 	}
 	return schema{
