@@ -43,18 +43,20 @@ func (a *attempt) runPlain(ctx context.Context) Outcome {
 	defer stop(nil)
 	watch, finish := context.WithCancel(live)
 	defer finish()
-	detach := context.AfterFunc(ctx, func() { stop(ErrStopping) })
-	defer detach()
+	waiting, release := context.WithCancel(ctx)
+	defer release()
 
 	var out Outcome
 	duties := []func(){
 		func() {
+			defer release()
 			defer finish()
 			out = a.h.conf.Runner.Run(command, Start{
 				Task: a.task, Queue: a.queue.Name(), Attempt: 1, Start: 1,
 				RunID: "plain/" + a.nonce, Claimed: a.h.conf.Runner.Moment(),
 			})
 		},
+		func() { a.h.stopWith(ctx, waiting, stop) },
 		func() {
 			for a.h.conf.Scheduler.Sleep(watch, a.h.conf.Lock/3) == nil && !a.messageLost {
 				if a.extend(watch); a.messageLost {

@@ -24,24 +24,26 @@ type ending struct {
 }
 
 // run runs the command while the record beats and cancel requests are looked
-// for. When it returns nothing of the three is left.
+// for. When it returns nothing of them is left.
 func (a *attempt) run(ctx context.Context) ending {
 	live := context.WithoutCancel(ctx)
 	command, stop := context.WithCancelCause(live)
 	defer stop(nil)
 	watch, finish := context.WithCancel(live)
 	defer finish()
-	detach := context.AfterFunc(ctx, func() { stop(ErrStopping) })
-	defer detach()
+	waiting, release := context.WithCancel(ctx)
+	defer release()
 	kill := make(chan struct{})
 
 	a.h.conf.Observe(a.event(Started, a.rec.Start, nil, nil))
 	var result ending
 	duties := []func(){
 		func() {
+			defer release()
 			defer finish()
 			result = a.execute(ctx, command, kill)
 		},
+		func() { a.h.stopWith(ctx, waiting, stop) },
 		func() { a.keepAlive(watch, stop, kill) },
 		func() { a.watchCancel(watch, stop) },
 	}
@@ -54,6 +56,16 @@ func (a *attempt) run(ctx context.Context) ending {
 	}
 	a.h.conf.Scheduler.Parallel(live, len(duties), len(duties), func(_ context.Context, i int) { duties[i]() })
 	return result
+}
+
+// stopWith stops a command when ctx ends, and returns when waiting, which is
+// derived from ctx, does.
+func (h *Handler) stopWith(ctx, waiting context.Context, stop context.CancelCauseFunc) {
+	for h.conf.Scheduler.Sleep(waiting, 24*time.Hour) == nil {
+	}
+	if ctx.Err() != nil {
+		stop(ErrStopping)
+	}
 }
 
 // timeLimit returns the bound of one start, 0 for none.
