@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync"
 
 	"jobq/core/fault"
 	"jobq/internal/config"
@@ -24,6 +25,7 @@ type app struct {
 	place  string
 	values *config.Values
 	log    *slog.Logger
+	logs   diversion
 	// where names the store that was opened, for errors.
 	where string
 }
@@ -33,13 +35,18 @@ func (a *app) lookup(name string) (string, bool) {
 	return v, ok
 }
 
-// configure reads the settings of verb. base is the level from which it logs by
-// itself.
-func (a *app) configure(verb string, flags map[string]string, base slog.Level) error {
+// configure reads the settings of verb. A service logs what happens, other verbs
+// only what is wrong.
+func (a *app) configure(verb string, flags map[string]string, service bool) error {
 	values, err := config.Resolve(verb, a.lookup, flags)
+	a.logs.divert(a.err)
 	a.values = values
+	base := slog.LevelWarn
+	if service {
+		base = slog.LevelInfo
+	}
 	level := obs.Level(base, values.Int(config.Verbose), a.quiet())
-	a.log = obs.NewLogger(a.err, obs.Options{Level: level, JSON: values.Bool(config.LogJSON)})
+	a.log = obs.NewLogger(&a.logs, obs.Options{Level: level, JSON: values.Bool(config.LogJSON)})
 	if err != nil {
 		return err
 	}
@@ -97,4 +104,24 @@ func shellQuote(w string) string {
 		return w
 	}
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// diversion is where log lines go: to standard error, or while a screen owns
+// that, through the screen.
+type diversion struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (d *diversion) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.to.Write(p)
+}
+
+func (d *diversion) divert(to io.Writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.to = to
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -30,7 +29,7 @@ const (
 
 func newCoordinator(a *app) *cobra.Command {
 	return a.command(verb{
-		use: "coordinator", short: "Advance submitted workflows until it is stopped", group: groupService, logs: slog.LevelInfo,
+		use: "coordinator", short: "Advance submitted workflows until it is stopped", group: groupService, service: true,
 		long: `Advance the workflows of one STORAGE/PREFIX until it is stopped with Ctrl-C or SIGTERM. It may be killed
 at any moment. A second one waits, and takes over when the first is gone.`,
 		example: "  jobq coordinator\n  jobq myaccount/MyProject coordinator --batch-size 64",

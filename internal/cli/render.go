@@ -116,10 +116,12 @@ func age(now, t time.Time) string {
 	return seconds(now.Sub(t).Truncate(time.Second))
 }
 
-// seconds writes d as people read it: "0.25s", "41s", "3m20s", "5h04m", "2d03h".
+// seconds writes d as people read it: "250ms", "2.50s", "41s", "3m20s", "5h04m", "2d03h".
 func seconds(d time.Duration) string {
 	d = max(d, 0)
 	switch {
+	case d > 0 && d < time.Second:
+		return fmt.Sprintf("%dms", max(d.Milliseconds(), 1))
 	case d < 10*time.Second && d%time.Second != 0:
 		return fmt.Sprintf("%.2fs", d.Seconds())
 	case d < time.Minute:

@@ -24,7 +24,7 @@ kept. With --run they run here and now, as with "jobq run".`,
 		if !run {
 			return plain(cmd, args)
 		}
-		if err := a.configure("retry", settingFlags(cmd), 0); err != nil {
+		if err := a.configure("retry", settingFlags(cmd), false); err != nil {
 			return err
 		}
 		if err := workflowID(cmd, args[0]); err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -63,8 +62,8 @@ type verb struct {
 	use, short, long, example string
 	group                     string
 	hidden                    bool
-	// logs is the level from which the verb logs by itself.
-	logs slog.Level
+	// service says that the verb logs what happens by itself, as nobody watches.
+	service bool
 	// least and most bound the words after the verb; most < 0 is any number.
 	least, most int
 	run         func(cmd *cobra.Command, args []string) error
@@ -77,7 +76,7 @@ func (a *app) command(v verb) *cobra.Command {
 	}
 	addSettings(cmd.Flags(), verbName(v.use))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.configure(topVerb(cmd), settingFlags(cmd), v.logs); err != nil {
+		if err := a.configure(topVerb(cmd), settingFlags(cmd), v.service); err != nil {
 			return err
 		}
 		return v.run(cmd, args)

@@ -48,9 +48,9 @@ func (v *runView) begin() {
 	_, isTerminal := terminal(v.a.err)
 	v.live = isTerminal && !v.a.quiet()
 	if v.live {
-		v.screen = newScreen(v.a.out, v.a.err, v.region)
+		v.screen = v.a.newScreen(v.region)
 	} else {
-		v.screen = newScreen(v.a.out, v.a.err, nil)
+		v.screen = v.a.newScreen(nil)
 	}
 	if !v.a.quiet() {
 		v.screen.printf("jobq: run %s, %s, %d at a time", v.o.WorkflowID, count(len(v.p.names), "task"), v.o.Workers)
@@ -174,7 +174,7 @@ func colorSequence(s string) int {
 
 // stopping answers the first Ctrl-C.
 func (v *runView) stopping() {
-	v.screen.printf("jobq: stopping: running tasks get SIGTERM and will be started again by --resume; Ctrl-C again kills")
+	v.screen.printf("jobq: stopping; Ctrl-C again kills (running tasks start again with --resume)")
 }
 
 func (v *runView) close() { v.screen.close() }

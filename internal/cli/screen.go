@@ -40,8 +40,18 @@ type screen struct {
 	// shown are the lines of the region on the terminal.
 	shown []string
 
-	stop chan struct{}
-	done chan struct{}
+	stop     chan struct{}
+	done     chan struct{}
+	undivert func()
+}
+
+// screenWriter is a screen as a writer of whole lines for standard error.
+type screenWriter struct{ s *screen }
+
+// Write implements io.Writer.
+func (w screenWriter) Write(p []byte) (int, error) {
+	w.s.add(true, bytes.Clone(p))
+	return len(p), nil
 }
 
 // segment is text for one of the two streams.
@@ -50,16 +60,20 @@ type segment struct {
 	text  []byte
 }
 
-// newScreen returns a running screen. region is used only if errOut is a
+// newScreen returns a running screen over the streams of a, through which log
+// lines go until it is closed. region is used only if standard error is a
 // terminal.
-func newScreen(out, errOut io.Writer, region func(width, height int) []string) *screen {
-	s := &screen{out: out, err: errOut, stop: make(chan struct{}), done: make(chan struct{})}
+func (a *app) newScreen(region func(width, height int) []string) *screen {
+	s := &screen{out: a.out, err: a.err, stop: make(chan struct{}), done: make(chan struct{})}
+	s.undivert = func() { a.logs.divert(a.err) }
+	out, errOut := a.out, a.err
 	errFile, isTerminal := terminal(errOut)
 	if isTerminal {
 		s.region = region
 		outFile, alsoTerminal := terminal(out)
 		s.same = alsoTerminal && sameFile(outFile, errFile)
 	}
+	a.logs.divert(screenWriter{s})
 	go s.run()
 	return s
 }
@@ -110,6 +124,7 @@ func (s *screen) add(toErr bool, line []byte) {
 
 // close writes what waits and removes the region.
 func (s *screen) close() {
+	s.undivert()
 	close(s.stop)
 	<-s.done
 	s.mu.Lock()

@@ -81,7 +81,7 @@ func (a *app) submit(ctx context.Context, s *session, files []string, id string)
 		all[i].done = make(chan struct{})
 	}
 	var accepted atomic.Int64
-	view := newScreen(a.out, a.err, a.submitRegion(&accepted, len(files)))
+	view := a.newScreen(a.submitRegion(&accepted, len(files)))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, a.values.Int(config.SubmitConcurrency))
 	wg.Go(func() {

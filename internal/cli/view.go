@@ -122,7 +122,7 @@ func groupLines(s snapshot, most int, p palette) []string {
 		lines = append(lines, row)
 	}
 	if more := len(s.groups) - len(shown); more > 0 {
-		lines = append(lines, fmt.Sprintf("  … and %s more", count(more, "group")))
+		lines = append(lines, "  … and "+plural(more, "more group", "more groups"))
 	}
 	return lines
 }

@@ -41,7 +41,7 @@ func (a *app) watch(ctx context.Context, s *session, id string) error {
 	}
 	w.p.begun = first.CreatedAt
 	_, isTerminal := terminal(a.err)
-	view := newScreen(a.out, a.err, w.region)
+	view := a.newScreen(w.region)
 	status, err := w.follow(ctx, view, first.Status, isTerminal)
 	view.close()
 	if err != nil {

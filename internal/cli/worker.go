@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,7 +26,7 @@ var (
 
 func newWorker(a *app) *cobra.Command {
 	return a.command(verb{
-		use: "worker [STORAGE/QUEUE...]", short: "Run tasks of some queues until it is stopped", group: groupService, most: -1, logs: slog.LevelInfo,
+		use: "worker [STORAGE/QUEUE...]", short: "Run tasks of some queues until it is stopped", group: groupService, most: -1, service: true,
 		long: `Run tasks of some queues until it is stopped with Ctrl-C or SIGTERM: running tasks then get SIGTERM and
 are given back. It may be killed at any moment; its tasks die with it within a second. The queue is the
 one that the workflow file names. Without STORAGE/QUEUE, JOBQ_STORAGE_QUEUE or JOBQ_QUEUE says it.`,
