@@ -106,7 +106,6 @@ func (r *Run) refuseReset() (Answer, bool) {
 // must not fail again by that parent.
 func (r *Run) reset(tasks []int32, cause state.Cause) {
 	r.s.CancelRequested = false
-	r.s.Error = ""
 	for _, t := range tasks {
 		r.s.Failures[t] = 0
 		delete(r.s.GiveBacks, t)

@@ -133,6 +133,32 @@ func TestErrorFollowsMarks(t *testing.T) {
 	}
 }
 
+func TestMarkReplacesWhatWasKept(t *testing.T) {
+	t.Parallel()
+	out := state.Output{Kind: state.InlineOutput, Text: "1"}
+	for name, tc := range map[string]struct {
+		to   state.TaskStatus
+		want state.Output
+	}{
+		"completed takes the output": {state.Completed, out},
+		"skipped has none":           {state.Skipped, state.Output{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t, pair)
+			w.step(engine.Completion{Task: "a", Attempt: 1, Error: "boom", Exit: state.Exit{Known: true, Code: 1}, Output: state.Output{Kind: state.CanonicalOutput}})
+			w.step(engine.Mark{Task: "a", To: tc.to, Output: out})
+			s := w.run.State()
+			if _, exit := s.Exits[0]; exit || s.Outputs[0] != tc.want || s.Reasons[0] != "marked "+tc.to.String() {
+				t.Errorf("exit kept: %t, output %+v, reason %q", exit, s.Outputs[0], s.Reasons[0])
+			}
+			if s.Error != "" || s.Status != state.WorkflowPending {
+				t.Errorf("b can run, but the workflow is %s with error %q", s.Status, s.Error)
+			}
+		})
+	}
+}
+
 func TestOldOutputStaysUntilTheTaskEndsAgain(t *testing.T) {
 	t.Parallel()
 	w := begin(t, "a: retries 1\nb: a")

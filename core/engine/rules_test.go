@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,6 +167,7 @@ func TestLimit(t *testing.T) {
 		"a back-off blocks nobody":                   {"limit 1\na:\nb:\n", "back a; ok b; wait 1s", "a ready, b completed: running", []string{"a/1", "b/1", "a/2"}},
 		"a retry comes back by position":             {"limit 1\na: retries 1\nb:\n", "fail a", "a ready, b parked: running", []string{"a/1", "a/2"}},
 		"marked while parked takes no slot":          {three, "mark c completed; rerun c; ok a; ok c", "a completed, b ready, c completed: running", []string{"a/1", "b/1", "c/1"}},
+		"an old place in the line ends no back-off":  {"limit 1\na:\nb:\n", "mark b skipped; rerun b; ok a; back b", "a completed, b parked: running", []string{"a/1", "b/1"}},
 		"parked twice is numbered once":              {"limit 1\na:\nb:\n", "mark b skipped; rerun b; ok a", "a completed, b ready: running", []string{"a/1", "b/1"}},
 		"cancel empties the waiting room":            {three, "cancel; ok a b", "a completed, b completed, c cancelled: cancelled", []string{"a/1", "b/1"}},
 		"cancelled while parked can be retried once": {three, "cancel; fenced a b; retry; ok a b", "a completed, b completed, c ready: running", []string{"a/1", "b/1", "a/2", "b/2", "c/1"}},
@@ -201,6 +204,65 @@ func TestResultOfAttemptsThatDidNotEndTheTask(t *testing.T) {
 	w.step(engine.Completion{Task: "a", Attempt: 2, Success: true, StartedAt: w.now.Add(1), EndedAt: w.now.Add(time.Minute)})
 	if s.Reasons[0] != "" || s.EndedAt[0] != w.now.Add(time.Minute).UnixMilli() {
 		t.Errorf("after success reason is %q, end %d", s.Reasons[0], s.EndedAt[0])
+	}
+}
+
+func TestTextsKeepToTheirRoom(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	var tasks strings.Builder
+	for i := range n {
+		fmt.Fprintf(&tasks, "t%d:\n", i)
+	}
+	w := begin(t, tasks.String())
+	for i := range n {
+		ev := engine.Completion{Task: fmt.Sprintf("t%d", i), Attempt: 1, Error: strings.Repeat("x", 5000)}
+		if _, err := w.run.Step(ev, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := 0
+	for _, text := range w.run.State().Reasons {
+		total += len(text)
+	}
+	if total > state.MaxTextTotal || total < state.MaxTextTotal-100 {
+		t.Errorf("%d bytes of reasons, want nearly %d and no more", total, state.MaxTextTotal)
+	}
+	first, kept := w.run.State().Reasons[0], len(w.run.State().Reasons)
+	if len(first) != state.MaxText || kept < n/3 {
+		t.Errorf("the first reason has %d bytes and %d tasks have one; want %d, and room for many short ones", len(first), kept, state.MaxText)
+	}
+	if err := engine.Check(w.run); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInlineOutputsKeepToTheirRoom(t *testing.T) {
+	t.Parallel()
+	const most = state.MaxInlineTotal / state.MaxInlineOutput
+	var tasks strings.Builder
+	for i := range most {
+		fmt.Fprintf(&tasks, "t%d:\n", i)
+	}
+	w := begin(t, tasks.String())
+	if w.run.InlineRoom(state.MaxInlineOutput + 1) {
+		t.Error("there is room for an output above the limit of one")
+	}
+	for i := range most {
+		if !w.run.InlineRoom(state.MaxInlineOutput) {
+			t.Fatalf("no room for output %d of %d", i+1, most)
+		}
+		out := state.Output{Kind: state.InlineOutput, Text: strings.Repeat("1", state.MaxInlineOutput)}
+		if _, err := w.run.Step(engine.Completion{Task: fmt.Sprintf("t%d", i), Attempt: 1, Success: true, Output: out}, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.run.InlineRoom(1) || reload(t, w.run).InlineRoom(1) {
+		t.Error("there is room above the limit of all")
+	}
+	w.do("rerun t0; ok t0")
+	if !w.run.InlineRoom(state.MaxInlineOutput) {
+		t.Error("an output that is gone still takes room")
 	}
 }
 

@@ -237,7 +237,7 @@ func (r *Run) settle() {
 		return
 	}
 	if r.s.Status.Ended() {
-		r.s.Status = state.WorkflowPending
+		r.s.Status, r.s.Error = state.WorkflowPending, ""
 		r.out.Changed = true
 	}
 }
