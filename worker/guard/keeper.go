@@ -166,7 +166,8 @@ func (k *Keeper) tell(m message) bool {
 	return true
 }
 
-// lose notes that there is no guardian. k.mu is held.
+// lose notes that there is no guardian. The one that was there has died or was
+// killed: it would take the end of its pipe for our death. k.mu is held.
 func (k *Keeper) lose() {
 	if k.present != nil {
 		k.present.hangUp()

@@ -75,9 +75,9 @@ type status struct {
 	pgid int
 	// alive is false for zombies, which only wait to be reaped.
 	alive bool
-	// swapping is a program that takes the place of another (execve): the old
-	// environment is gone and the new one does not show yet.
-	swapping bool
+	// bare is a process that has no environment to show: a part of the kernel,
+	// one on its way out, or a program that was given none.
+	bare bool
 }
 
 // status reads the state of pid; a process that is gone is not alive.
@@ -93,13 +93,14 @@ func parseStat(line []byte) status {
 		group       = 2
 		flags       = 6
 		threads     = 17
+		envStart    = 47
 		envEnd      = 48
 		flagExiting = 0x4
 		flagKernel  = 0x200000
 	)
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) <= envEnd {
-		return status{}
+		return status{bare: true}
 	}
 	number := func(i int) int {
 		n, _ := strconv.Atoi(string(fields[i])) // the kernel writes numbers; one that is too large for us is none of ours
@@ -109,7 +110,9 @@ func parseStat(line []byte) status {
 	if c := fields[state][0]; c == 'Z' || c == 'X' || c == 'x' {
 		s.alive = number(threads) > 1
 	}
-	s.swapping = s.alive && number(flags)&(flagExiting|flagKernel) == 0 && string(fields[envEnd]) == "0"
+	// A program that takes the place of another (execve) has no bounds yet.
+	given := !bytes.Equal(fields[envStart], fields[envEnd]) || string(fields[envEnd]) == "0"
+	s.bare = !s.alive || number(flags)&(flagExiting|flagKernel) != 0 || !given
 	return s
 }
 
@@ -152,9 +155,9 @@ func FindByRunID(runIDs ...string) []int {
 	return found
 }
 
-// look is FindByRunID that also reports whether every process showed its
-// environment. One that just starts a program shows none for a moment, and is
-// missed.
+// look is FindByRunID that also reports whether it saw every environment. A
+// process shows none while one program takes the place of another in it, and
+// was missed then.
 func look(runIDs []string) (found []int, settled bool) {
 	t := openTable()
 	if t == nil {
@@ -175,8 +178,8 @@ func look(runIDs []string) (found []int, settled bool) {
 		switch {
 		case hasRunID(block, wanted):
 			found = append(found, pid)
-		case readable && len(block) == 0 && t.status(pid).swapping:
-			settled = false
+		case readable && len(block) == 0 && !t.status(pid).bare:
+			settled = false // even if it would show one by now
 		}
 	}
 	return found, settled

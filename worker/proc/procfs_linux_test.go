@@ -22,26 +22,30 @@ func TestParseStat(t *testing.T) {
 		},
 		"zombie": {
 			"12 (sh) Z 1 11 10 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-			status{pgid: 11},
+			status{pgid: 11, bare: true},
 		},
 		"first thread ended, others run": {
 			"12 (srv) Z 1 11 10 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 3 0 99 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-			status{pgid: 11, alive: true},
+			status{pgid: 11, alive: true, bare: true},
 		},
 		"one program takes the place of another": {
 			"12 (sh) R 1 11 10 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 4096 1 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-			status{pgid: 11, alive: true, swapping: true},
+			status{pgid: 11, alive: true},
 		},
 		"kernel thread": {
 			"12 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-			status{alive: true},
+			status{alive: true, bare: true},
 		},
 		"on its way out": {
 			"12 (sh) R 1 11 10 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
-			status{pgid: 11, alive: true},
+			status{pgid: 11, alive: true, bare: true},
 		},
-		"gone":  {"", status{}},
-		"short": {"12 (sh) R 1 11", status{}},
+		"a program without environment": {
+			"12 (sh) S 1 11 10 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 4096 1 18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 1 2 3 4 5 6 6 0",
+			status{pgid: 11, alive: true, bare: true},
+		},
+		"gone":  {"", status{bare: true}},
+		"short": {"12 (sh) R 1 11", status{bare: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,9 +3,15 @@ package proc
 import (
 	"context"
 	"slices"
+	"time"
 
 	"jobq/core/fault"
 )
+
+// settleBound is how long KillByRunID looks again because a process shows no
+// environment. A start of a program takes microseconds; a kernel that never
+// shows one (some sandboxes) must not keep it for ever.
+const settleBound = 500 * time.Millisecond
 
 // KillByRunID kills every process that FindByRunID finds, each with its group,
 // and returns nil when a look at every process finds none and those killed are
@@ -13,6 +19,7 @@ import (
 // known to be left. Several run ids cost one look, not several.
 func KillByRunID(ctx context.Context, runIDs ...string) error {
 	var dying []int
+	lastSeen := time.Now()
 	none := poll(ctx, func() bool {
 		found, settled := look(runIDs)
 		for _, pid := range found {
@@ -21,7 +28,11 @@ func KillByRunID(ctx context.Context, runIDs ...string) error {
 		// A process on its way out has lost its environment while it still
 		// holds its files: what was found stays on the list until it is gone.
 		dying = slices.DeleteFunc(append(dying, found...), func(pid int) bool { return !pidAlive(pid) })
-		return settled && len(found) == 0 && len(dying) == 0
+		if len(found) > 0 || len(dying) > 0 {
+			lastSeen = time.Now()
+			return false
+		}
+		return settled || time.Since(lastSeen) > settleBound
 	})
 	if none {
 		return nil
