@@ -296,3 +296,37 @@ func TestOutputFilesGoWithTheirNames(t *testing.T) {
 		t.Errorf("Get(keep) = error %v", err)
 	}
 }
+
+func TestHomesWithOddNamesWork(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a b", "100%", "what?", "a#b", "日本", "a&b=c", "%41", "file:x", "a;b"} {
+		home := filepath.Join(t.TempDir(), name)
+		s := openIn(t, home)
+		if _, err := s.Port().States.Create(t.Context(), "w", nil); err != nil {
+			t.Errorf("Create in home %q = error %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(home, databaseFile)); err != nil {
+			t.Errorf("the database of home %q is elsewhere: %v", name, err)
+		}
+	}
+}
+
+// TestOnlyRelaxedWritesGoUnsynced asks the writing connection itself.
+func TestOnlyRelaxedWritesGoUnsynced(t *testing.T) {
+	t.Parallel()
+	s := openIn(t, t.TempDir())
+	const normal, full = 1, 2
+	for _, relaxed := range []bool{false, true, true, false, true, false, false} {
+		var got int
+		err := s.write.do(t.Context(), relaxed, func(*tx) error {
+			return s.write.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&got)
+		})
+		want := full
+		if relaxed {
+			want = normal
+		}
+		if err != nil || got != want {
+			t.Errorf("synchronous in a transaction with relaxed %v = %d, error %v, want %d", relaxed, got, err, want)
+		}
+	}
+}

@@ -3,10 +3,12 @@ package local
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +27,8 @@ const (
 
 // connect opens a pool of connections to the database at path.
 func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	wait := fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{wait}, pragmas...)}
 	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
@@ -149,11 +152,12 @@ func (s *statements) rows(ctx context.Context, query string, args []any, each fu
 // reader answers queries on connections that cannot write.
 type reader struct {
 	statements
-	db   *sql.DB
-	path string
+	db     *sql.DB
+	path   string
+	closed atomic.Bool
 }
 
-func openReader(_ context.Context, path string) (*reader, error) {
+func openReader(path string) (*reader, error) {
 	db, err := connect(path, readers, "query_only(1)")
 	if err != nil {
 		return nil, err
@@ -171,13 +175,22 @@ func (r *reader) rows(ctx context.Context, query string, args []any, each func(s
 }
 
 func (r *reader) classify(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return nil
+	case r.closed.Load():
+		return errClosed()
+	case ctx.Err() != nil:
 		return canceled(ctx)
+	default:
+		return classify(err, r.path, "read")
 	}
-	return classify(err, r.path, "read")
 }
 
-func (r *reader) close() error { return classify(r.db.Close(), r.path, "close the database") }
+func (r *reader) close() error {
+	r.closed.Store(true)
+	return classify(r.db.Close(), r.path, "close the database")
+}
 
 // below returns the bounds from (inclusive) and to (exclusive) of the texts
 // that start with prefix. To SQLite any text is less than any blob.

@@ -14,9 +14,9 @@
 // Order and durability: one goroutine writes. It takes every request that
 // waits, runs them in one transaction, commits, and only then answers them. A
 // commit is synced to the disk first (synchronous=FULL), but for requests that
-// nobody needs after a power failure: deliveries, locks, leases and presence.
-// Reads go to connections of their own and see every answered write. Logs are
-// not synced.
+// nobody misses after a power failure: deliveries, acknowledgements, locks,
+// leases and presence. kill -9 loses nothing that was answered. Reads go to
+// connections of their own and see every answered write. Logs are not synced.
 //
 // A process is alive while its file in live/ is locked: message locks, leases
 // and records of a dead one are free at once, whatever time they had left.

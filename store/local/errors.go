@@ -40,6 +40,12 @@ func classify(err error, path, doing string) error {
 	return fault.Wrapf(code, err, "cannot %s in %s%s", doing, path, reason)
 }
 
+// isBusy reports whether err says that another process holds the lock.
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
 // databaseFault maps a result code of SQLite.
 func databaseFault(code int) (fault.Code, string) {
 	switch code & 0xff {

@@ -103,7 +103,7 @@ func (s *Store) open(ctx context.Context, kind string) (err error) {
 	if err := prepareDatabase(ctx, s.root, path); err != nil {
 		return err
 	}
-	if s.read, err = openReader(ctx, path); err != nil {
+	if s.read, err = openReader(path); err != nil {
 		return err
 	}
 	if s.write, err = openWriter(ctx, path, s.bell); err != nil {

@@ -372,3 +372,28 @@ func TestManyProcessesOpenAFreshHomeAtOnce(t *testing.T) {
 		t.Errorf("Open, Create, Close by many = error %v", err)
 	}
 }
+
+func TestABusyProcessDoesNotStarveAnother(t *testing.T) {
+	t.Parallel()
+	home, s := withTask(t)
+	other := start(t, home, "load")
+	go func() {
+		for other.lines.Scan() {
+			// Its answers must not fill the pipe.
+		}
+	}()
+	tag, err := s.States.Create(t.Context(), "mine", nil)
+	var worst time.Duration
+	for range 40 {
+		if err != nil {
+			t.Fatalf("Save beside a busy process = error %v", err)
+		}
+		begun := time.Now()
+		tag, err = s.States.Save(t.Context(), "mine", nil, tag)
+		worst = max(worst, time.Since(begun))
+	}
+	t.Logf("the slowest of 40 saves took %v", worst)
+	if worst > 5*time.Second {
+		t.Errorf("the slowest save beside a busy process took %v", worst)
+	}
+}

@@ -109,9 +109,11 @@ func (q queue) insert(tx *tx, m port.Message) error {
 	return err
 }
 
-// later adds d to the time at without leaving the range of times.
+// later returns the time d after at, a century at most, so that no wish leaves
+// the range of times.
 func later(at int64, d time.Duration) int64 {
-	return at + min(max(int64(d), 0), 1<<62-at/2)
+	const century = 100 * 365 * 24 * time.Hour
+	return at + int64(min(max(d, 0), century))
 }
 
 func (q queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration) error {

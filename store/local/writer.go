@@ -19,6 +19,8 @@ const (
 	// gatherTime bounds the wait for callers that were answered just now. A sync
 	// takes several times as long.
 	gatherTime = 50 * time.Microsecond
+	// lockPause lies between two tries to get the lock from another process.
+	lockPause = 500 * time.Microsecond
 	// pollInterval is how soon a waiting receive hears of another process.
 	pollInterval = 15 * time.Millisecond
 )
@@ -73,7 +75,7 @@ type tx struct {
 }
 
 func openWriter(ctx context.Context, path string, b *bell) (*writer, error) {
-	db, err := connect(path, 1, "synchronous(FULL)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-16000)")
+	db, err := connect(path, 1, "busy_timeout(0)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-16000)")
 	if err != nil {
 		return nil, err
 	}
@@ -316,13 +318,19 @@ func (w *writer) begin(relaxed bool) error {
 			// later effect survives a power failure without it.
 			pragma = "PRAGMA synchronous = NORMAL"
 		}
-		if _, err := w.exec(pragma); err != nil {
+		if _, err := w.conn.ExecContext(w.ctx, pragma); err != nil {
 			return err
 		}
 		w.relaxed = relaxed
 	}
-	_, err := w.exec("BEGIN IMMEDIATE")
-	return err
+	// SQLite's own wait for the lock backs off to 100 ms; beside a busy process,
+	// which gives the lock up for microseconds, it can fail to get it for seconds.
+	for deadline := time.Now().Add(busyTimeout); ; time.Sleep(lockPause) {
+		_, err := w.exec("BEGIN IMMEDIATE")
+		if !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // pollOthers rings for all queues when another process has committed. The

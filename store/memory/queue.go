@@ -115,12 +115,7 @@ func (q *queueData) checkDelay(delay time.Duration) error {
 func (q *queueData) add(m port.Message, number uint64, now time.Time) {
 	id := cmp.Or(m.ID, "message-"+strconv.FormatUint(number, 10))
 	if q.props.Deduplicates {
-		for known, at := range q.accepted {
-			if now.Sub(at) >= q.props.DedupWindow {
-				delete(q.accepted, known)
-			}
-		}
-		if _, ok := q.accepted[id]; ok {
+		if at, ok := q.accepted[id]; ok && now.Sub(at) < q.props.DedupWindow {
 			return
 		}
 		q.accepted[id] = now

@@ -182,7 +182,7 @@ func failed(errs []error) bool {
 func (r *retrier) names(ctx context.Context, list func() iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		a := r.begin()
-		last, any := "", false
+		last, yielded := "", false
 		for {
 			var failure error
 			for name, err := range list() {
@@ -190,10 +190,10 @@ func (r *retrier) names(ctx context.Context, list func() iter.Seq2[string, error
 					failure = err
 					break
 				}
-				if any && name <= last {
+				if yielded && name <= last {
 					continue
 				}
-				last, any = name, true
+				last, yielded = name, true
 				a = r.begin()
 				if !yield(name, nil) {
 					return
