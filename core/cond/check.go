@@ -18,19 +18,15 @@ func (p *parser) checkPlaces(n node, allowed bool) {
 		for _, item := range n.items {
 			p.checkPlaces(item, true)
 		}
-	case *negation:
-		p.checkPlaces(n.operand, false)
-	case *logical:
-		for _, operand := range n.operands {
-			p.checkPlaces(operand, false)
-		}
 	case *comparison:
 		p.checkPlaces(n.links[0].left, false)
 		for _, l := range n.links {
 			p.checkPlaces(l.right, l.operator == isIn || l.operator == notIn)
 		}
-	case *aggregate:
-		p.checkPlaces(n.condition, false)
+	default:
+		for _, operand := range operands(n) {
+			p.checkPlaces(operand, false)
+		}
 	}
 }
 

@@ -229,6 +229,7 @@ func (e *evaluation) compare(id int, left, right any) any {
 func (e *evaluation) blame(f *failure, n node) {
 	e.meter.spend(1)
 	switch n := n.(type) {
+	case *aggregate:
 	case *reference:
 		switch s := e.resolved[n.slot]; {
 		case !e.present(n):
@@ -237,20 +238,9 @@ func (e *evaluation) blame(f *failure, n node) {
 		default:
 			f.parents = append(f.parents, s.members[0])
 		}
-	case *sequence:
-		for _, item := range n.items {
-			e.blame(f, item)
-		}
-	case *negation:
-		e.blame(f, n.operand)
-	case *logical:
-		for _, operand := range n.operands {
+	default:
+		for _, operand := range operands(n) {
 			e.blame(f, operand)
-		}
-	case *comparison:
-		e.blame(f, n.links[0].left)
-		for _, l := range n.links {
-			e.blame(f, l.right)
 		}
 	}
 }

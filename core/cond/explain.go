@@ -161,33 +161,20 @@ func (e *evaluation) facts(n node) []string {
 // visit calls report for every evaluated reference and aggregate of n, without
 // looking into aggregates. A reference with a pattern has no single value.
 func (e *evaluation) visit(n node, report func(node)) {
+	_, failed := e.results[n.number()].(*failure)
 	switch n := n.(type) {
 	case *reference:
-		if _, failed := e.results[n.id].(*failure); !failed && e.present(n) && !e.resolved[n.slot].pattern {
+		if !failed && e.present(n) && !e.resolved[n.slot].pattern {
 			report(n)
 		}
 	case *aggregate:
-		if _, failed := e.results[n.id].(*failure); !failed && e.present(n) {
+		if !failed && e.present(n) {
 			report(n)
 		}
-	case *sequence:
-		for _, item := range n.items {
-			e.visit(item, report)
-		}
-	case *negation:
-		e.visit(n.operand, report)
-	case *logical:
-		for _, operand := range n.operands {
+	default:
+		for _, operand := range operands(n) {
 			e.visit(operand, report)
 		}
-	case *comparison:
-		e.visit(n.links[0].left, report)
-		for _, l := range n.links {
-			e.visit(l.right, report)
-		}
-	case *link:
-		e.visit(n.left, report)
-		e.visit(n.right, report)
 	}
 }
 

@@ -156,8 +156,8 @@ type Result struct {
 
 // TraceEntry is one value that a condition read.
 type TraceEntry struct {
-	// Reference is the reference as in the source; one with a pattern names the
-	// matched parent instead.
+	// Reference is the reference in the spelling of a condition; one with a pattern
+	// names the matched parent instead. A very long one is cut.
 	Reference string
 	// Parent is the name of the parent.
 	Parent string

@@ -136,3 +136,26 @@ type aggregate struct {
 	slot       int
 	references []*reference
 }
+
+// operands returns the parts that n was made of, in the order of the source.
+func operands(n node) []node {
+	switch n := n.(type) {
+	case *sequence:
+		return n.items
+	case *negation:
+		return []node{n.operand}
+	case *logical:
+		return n.operands
+	case *link:
+		return []node{n.left, n.right}
+	case *comparison:
+		parts := []node{n.links[0].left}
+		for _, l := range n.links {
+			parts = append(parts, l.right)
+		}
+		return parts
+	case *aggregate:
+		return []node{n.condition}
+	}
+	return nil
+}
