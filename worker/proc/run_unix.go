@@ -57,7 +57,7 @@ func Run(ctx context.Context, spec Spec) Result {
 	}
 	out.closeChild()
 	out.start()
-	see(ctx, &spec, leader, &res)
+	attend(ctx, &spec, leader, &res)
 	out.finish(spec.Drain)
 	res.LeakedPipe, res.OutputErr = out.leaked(), out.err()
 	res.StillAlive = !awaitGone(ctx, leader.Pid, spec.Drain)
@@ -75,9 +75,9 @@ func startLeader(spec *Spec, out *outputs) (*os.Process, error) {
 	})
 }
 
-// see waits for the leader, stops the group if it is told to, kills what is
+// attend waits for the leader, stops the group if it is told to, kills what is
 // left of it, reaps the leader and fills in res.
-func see(ctx context.Context, spec *Spec, leader *os.Process, res *Result) {
+func attend(ctx context.Context, spec *Spec, leader *os.Process, res *Result) {
 	var stop sync.WaitGroup
 	exited := make(chan struct{})
 	stop.Go(func() {
