@@ -15,24 +15,27 @@ const (
 	lastGiveBack  = 5 * time.Minute
 )
 
-// complete ends an attempt. Only the present attempt of a task that is ready or
-// running counts; everything else is a repeat or late.
+// Awaits reports whether a completion of this attempt of the task would count:
+// it is the present attempt of a task that is ready or running. Attempt 0 is a
+// report without a number, which can only be of attempt 1.
+func (r *Run) Awaits(task string, attempt uint32) bool {
+	t, ok := r.plan.Task(task)
+	return ok && r.s.TaskStatus[t].Numbered() && max(attempt, 1) == r.s.Attempt[t]
+}
+
+// complete ends an attempt; a report that nobody awaits is a repeat or late.
 func (r *Run) complete(ev Completion) {
 	t, ok := r.plan.Task(ev.Task)
 	if !ok {
 		r.out.Refusal = fmt.Sprintf("the workflow has no task %q", ev.Task)
 		return
 	}
-	attempt := ev.Attempt
-	if attempt == 0 {
-		attempt = 1
-	}
 	switch status := r.s.TaskStatus[t]; {
 	case !status.Numbered():
 		r.out.Refusal = fmt.Sprintf("task %q is %s", ev.Task, status)
 		return
-	case attempt != r.s.Attempt[t]:
-		r.out.Refusal = fmt.Sprintf("attempt %d of task %q is over, %d is the present one", attempt, ev.Task, r.s.Attempt[t])
+	case !r.Awaits(ev.Task, ev.Attempt):
+		r.out.Refusal = fmt.Sprintf("task %q is at attempt %d, the report is of attempt %d", ev.Task, r.s.Attempt[t], max(ev.Attempt, 1))
 		return
 	}
 	r.advance()

@@ -52,7 +52,8 @@ type Answer struct {
 	Reset        int `json:"reset,omitempty"`
 	NowReady     int `json:"now_ready,omitempty"`
 	StillPending int `json:"still_pending,omitempty"`
-	// Tasks and Kept name tasks for a dry run, in the order of the definition.
+	// Tasks names what a dry run of rerun would reset, in the order of the
+	// definition; Kept counts what rerun leaves as it is.
 	Tasks []string `json:"tasks,omitempty"`
 	Kept  int      `json:"kept,omitempty"`
 	// Epoch is that of the state after the command.
@@ -66,7 +67,7 @@ type Outstanding struct {
 	Send  []Attempt
 	Need  []int32
 	Fence []Attempt
-	// ParkedUntil is the earliest end of a back-off, zero for none.
+	// ParkedUntil is that of Run.
 	ParkedUntil time.Time
 }
 

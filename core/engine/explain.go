@@ -123,7 +123,7 @@ func (r *Run) explainParked(t int32, now time.Time) string {
 	switch {
 	case until > now.UnixMilli():
 		text = "waits until " + clock(until) + " before the next attempt"
-	case r.plan.limit > 0 && r.active.len() >= r.plan.limit:
+	case !r.slotFree():
 		text = fmt.Sprintf("waits for a slot: max_parallelism, %d of %d are used", r.active.len(), r.plan.limit)
 	default:
 		text = "ready; the next event of the workflow gives it an attempt number"

@@ -127,7 +127,7 @@ func (c *checker) workflow() {
 	c.want(!r.s.CancelRequested || open == len(c.active), "%d tasks wait in a workflow that is being cancelled", open-len(c.active))
 	limit := r.plan.limit
 	c.want(limit == 0 || len(c.active) <= limit, "%d tasks are active, the limit is %d", len(c.active), limit)
-	if c.counts.Ready == 0 || limit > 0 && len(c.active) >= limit {
+	if !r.slotFree() {
 		return
 	}
 	for t, status := range r.s.TaskStatus {

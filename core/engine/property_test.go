@@ -83,7 +83,7 @@ type story struct {
 	model    *model
 	past     []engine.Event
 	sentUpTo map[int32]uint32
-	reopened bool // by retry or rerun
+	reopened bool // a command opened a task that had ended
 	commands int
 	moves    map[state.Transition]bool
 }
@@ -106,7 +106,16 @@ func (s *story) happen(ev engine.Event) {
 	copied := reload(s.t, s.run)
 	before := encode(s.t, s.run)
 	was := slices.Clone(s.run.State().TaskStatus)
+	whole := s.run.State().Status
+	c, isReport := ev.(engine.Completion)
+	awaited := isReport && s.run.Awaits(c.Task, c.Attempt)
 	out := s.step(ev)
+	if isReport && awaited != (out.Refusal == "") {
+		s.t.Fatalf("%+v: awaited %t, refused with %q", ev, awaited, out.Refusal)
+	}
+	if now := s.run.State().Status; out.Settled != (now.Ended() && now != whole) {
+		s.t.Fatalf("%+v: Settled is %t, the workflow went from %s to %s", ev, out.Settled, whole, now)
+	}
 	after := encode(s.t, s.run)
 
 	same, err := copied.Step(ev, s.now)
@@ -161,6 +170,7 @@ func (s *story) checkEffects(ev engine.Event, was []state.TaskStatus, out engine
 			s.t.Fatalf("%+v makes %s ready, whose policy %s is not met", ev, task.Name, task.DepPolicy)
 		}
 		was[c.Task] = c.To
+		s.reopened = s.reopened || c.From.Terminal() && !c.To.Terminal()
 		s.moves[move] = true
 	}
 	if !slices.Equal(was, s.run.State().TaskStatus) {
@@ -202,6 +212,10 @@ func (s *story) active() []engine.Attempt {
 		if status == state.Running || status == state.Intent {
 			running = append(running, engine.Attempt{Task: int32(i), Attempt: s.run.State().Attempt[i]})
 		}
+	}
+	idle := len(running) == 0 && len(o.Need) == 0 && !s.run.State().Status.Ended()
+	if idle && !o.ParkedUntil.After(s.now) {
+		s.t.Fatalf("nothing is on its way and nobody would wake the workflow: %s", s)
 	}
 	if s.run.Cancelling() != (len(o.Fence) > 0) && len(running) > 0 {
 		s.t.Fatalf("cancelling is %t, %d attempts are to be fenced", s.run.Cancelling(), len(o.Fence))
@@ -284,10 +298,8 @@ func (s *story) drawCommand() engine.Event {
 	case n < 12:
 		return engine.Cancel{Command: c}
 	case n < 50:
-		s.reopened = true
 		return engine.Retry{Command: c}
 	case n < 75:
-		s.reopened = true
 		return engine.Rerun{Command: c, Tasks: []string{task}, Downstream: s.pick.chance(50), DryRun: s.pick.chance(10)}
 	default:
 		to := []state.TaskStatus{state.Completed, state.Skipped}[s.pick(2)]

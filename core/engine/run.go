@@ -143,20 +143,25 @@ func (r *Run) Outstanding() Outstanding {
 	return o
 }
 
-// ParkedUntil returns the earliest end of a back-off, zero for none.
+// ParkedUntil returns the earliest end of a back-off, when a Wake has something
+// to do; zero if time alone moves nothing, also because every slot is used.
 func (r *Run) ParkedUntil() time.Time {
-	for r.parked.Len() > 0 {
+	for r.parked.Len() > 0 && r.slotFree() {
 		head := r.parked[0]
-		if r.s.TaskStatus[head.task] == state.Parked && r.s.NotBefore[head.task] == head.until {
-			if head.until == 0 {
-				return time.Time{}
-			}
+		if r.waits(head) {
 			return time.UnixMilli(head.until).UTC()
 		}
 		r.parked.next()
 	}
 	return time.Time{}
 }
+
+// waits reports whether an entry of the waiting room is still true.
+func (r *Run) waits(p parkedTask) bool {
+	return r.s.TaskStatus[p.task] == state.Parked && r.s.NotBefore[p.task] == p.until
+}
+
+func (r *Run) slotFree() bool { return r.plan.limit == 0 || r.active.len() < r.plan.limit }
 
 // waitsForVerdict reports whether only the condition of pending task t is open.
 func (r *Run) waitsForVerdict(t int32) bool {

@@ -188,9 +188,9 @@ func (r *Run) park(t int32, until int64) {
 
 // fill gives numbers to parked tasks while there are slots.
 func (r *Run) fill() {
-	for r.parked.Len() > 0 && (r.plan.limit == 0 || r.active.len() < r.plan.limit) {
+	for r.parked.Len() > 0 && r.slotFree() {
 		head := r.parked[0]
-		if r.s.TaskStatus[head.task] != state.Parked || r.s.NotBefore[head.task] != head.until {
+		if !r.waits(head) {
 			r.parked.next()
 			continue
 		}

@@ -34,7 +34,7 @@ type Workflow struct {
 	// later life of the id goes on from it.
 	HighestAttempt uint32
 	Status         WorkflowStatus
-	// CancelRequested is set from the cancel command until retry or rerun.
+	// CancelRequested is set from the cancel command until retry, rerun or mark.
 	CancelRequested bool
 	// Namespace is put in front of every queue name and the inbox; empty but in
 	// runs of one machine.
@@ -50,10 +50,13 @@ type Workflow struct {
 	// Failures is how much of the retry budget is used, reset by commands.
 	Failures []uint32
 	// StartedAt and EndedAt are Unix milliseconds, 0 for unknown. StartedAt of a
-	// running task is when its message was accepted.
+	// running task is when its message was accepted; EndedAt is of tasks that
+	// ended, not of attempts that others follow.
 	StartedAt []int64
 	EndedAt   []int64
 
+	// Outputs are of tasks that ended; one that runs again keeps its old output
+	// until it ends again.
 	Outputs map[int32]Output
 	// Reasons says why a task failed, was skipped, or tries again.
 	Reasons map[int32]string
@@ -62,8 +65,8 @@ type Workflow struct {
 	NotBefore map[int32]int64
 	// GiveBacks counts attempts in a row that ended through no fault of the task.
 	GiveBacks map[int32]uint32
-	// Frozen holds, for a numbered task whose parents did not all succeed, the
-	// parents (positions in its depends_on) whose outputs its attempt gets.
+	// Frozen holds, for a numbered task whose attempt does not get the outputs of
+	// all parents, those that it gets: positions in its depends_on, ascending.
 	Frozen map[int32][]int32
 
 	unknown []section
