@@ -16,11 +16,19 @@ import (
 // memory.
 const judgeChunk = 64
 
+// candidates returns the tasks whose condition waits for a verdict, ascending.
+func (e *entry) candidates() []int32 {
+	if len(e.plan.programs) == 0 {
+		return nil
+	}
+	return e.run.Outstanding().Need
+}
+
 // evaluate gives verdicts until no condition waits for one, or those that wait
 // need an output that cannot be read now. Skips lead to further conditions; all
 // of them come into the same save.
 func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) error {
-	if len(e.run.Candidates()) == 0 {
+	if len(e.candidates()) == 0 {
 		return nil
 	}
 	// A store that hangs must not keep the rest of the workflow from its save.
@@ -28,7 +36,7 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 	defer cancel()
 	waiting := map[int32]bool{}
 	for {
-		todo := slices.DeleteFunc(e.run.Candidates(), func(t int32) bool { return waiting[t] })
+		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { return waiting[t] })
 		if len(todo) == 0 {
 			return nil
 		}

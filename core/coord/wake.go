@@ -29,7 +29,7 @@ func (c *Coordinator) open(j *job, e *entry) bool {
 }
 
 func (c *Coordinator) openSoon(j *job, e *entry) bool {
-	return j.left || e.run.Cancelling() || len(e.run.Candidates()) > 0
+	return j.left || e.run.Cancelling() || len(e.candidates()) > 0
 }
 
 // wakeLater puts one delayed wake, unless one that this process put comes in
