@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/core/port"
+)
+
+type queues struct{ g *gate }
+
+func (v queues) Queue(name string) port.Queue { return queue{v.g, name, v.g.inner.Queues.Queue(name)} }
+
+func (v queues) Ensure(ctx context.Context, name string) error {
+	return v.g.call(ctx, opEnsure, name, func(ctx context.Context) error {
+		delete(v.g.w.missing, name)
+		return v.g.inner.Queues.Ensure(ctx, name)
+	})
+}
+
+type queue struct {
+	g     *gate
+	name  string
+	inner port.Queue
+}
+
+func (v queue) Name() string { return v.name }
+
+// Props says what the personality of the world is; waiting is done here.
+func (v queue) Props() port.QueueProps {
+	p := v.inner.Props()
+	p.CanWait = v.g.w.o.Personality == ServiceBus
+	return p
+}
+
+func (v queue) PoisonQueue() port.Queue {
+	return queue{v.g, port.PoisonName(v.name), v.inner.PoisonQueue()}
+}
+
+// call is gate.call for a queue that may be missing.
+func (v queue) call(ctx context.Context, o op, key string, effect func(ctx context.Context) error) error {
+	return v.g.call(ctx, o, key, func(ctx context.Context) error {
+		if v.g.w.missing[v.name] {
+			return fault.Newf(fault.NotFound, "queue %q does not exist", v.name)
+		}
+		return effect(ctx)
+	})
+}
+
+// Send may lose a message, or store one twice, and still say that all is well.
+func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error) {
+	w := v.g.w
+	err := v.call(ctx, opSend, v.name, func(ctx context.Context) error {
+		stored := messages
+		struck := w.striking
+		at := 0
+		if struck == MessageLost || struck == Duplicate {
+			at = w.weather.random.IntN(len(messages))
+		}
+		if struck == MessageLost {
+			w.ledger.lose(v.name, messages[at].Body)
+			stored = slices.Delete(slices.Clone(messages), at, at+1)
+		}
+		if errs = v.inner.Send(ctx, stored); errs == nil {
+			for _, m := range stored {
+				w.ledger.sent(v.g.p, v.name, m)
+			}
+		}
+		if struck == Duplicate && errs == nil {
+			again := messages[at]
+			again.ID += "~again"
+			v.inner.Send(ctx, []port.Message{again})
+		}
+		return first(errs)
+	})
+	if err == nil {
+		return nil
+	}
+	if len(errs) == len(messages) && fault.CodeOf(err) == fault.CodeOf(first(errs)) {
+		return errs
+	}
+	return repeat(err, len(messages))
+}
+
+// first returns the first error that is one.
+func first(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func repeat(err error, n int) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// waitStep is how often a receive that waits looks again.
+const waitStep = 500 * time.Millisecond
+
+func (v queue) Receive(ctx context.Context, o port.ReceiveOptions) (ds []port.Delivery, err error) {
+	w := v.g.w
+	end := w.s.now + o.Wait
+	for {
+		err = v.call(ctx, opReceive, v.name, func(ctx context.Context) (err error) {
+			if w.striking == EmptyReceive {
+				return nil
+			}
+			ds, err = v.inner.Receive(ctx, port.ReceiveOptions{Max: o.Max, Lock: o.Lock})
+			return err
+		})
+		if err != nil || len(ds) > 0 || !v.Props().CanWait || w.s.now >= end {
+			break
+		}
+		if w.s.wait(min(waitStep, end-w.s.now), ctx, nil) != nil {
+			return nil, nil
+		}
+	}
+	for i := range ds {
+		ds[i].Until = ds[i].Until.Add(v.g.p.skew)
+	}
+	return ds, err
+}
+
+func (v queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration) error {
+	changed := *d
+	err := v.call(ctx, opExtend, v.name+" "+d.ID, func(ctx context.Context) error {
+		return v.inner.Extend(ctx, &changed, lock)
+	})
+	if err == nil {
+		*d = changed
+		d.Until = d.Until.Add(v.g.p.skew)
+	}
+	return err
+}
+
+func (v queue) Acknowledge(ctx context.Context, ds []port.Delivery) (errs []error) {
+	err := v.call(ctx, opAcknowledge, v.name+" "+strconv.Itoa(len(ds)), func(ctx context.Context) error {
+		errs = v.inner.Acknowledge(ctx, ds)
+		for i, d := range ds {
+			if errs == nil || errs[i] == nil {
+				v.g.w.ledger.acknowledged(v.g.p, v.name, d)
+			} else if fault.Is(errs[i], fault.LeaseLost) {
+				v.g.w.ledger.late(v.g.p, v.name, d)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return repeat(err, len(ds))
+	}
+	return errs
+}
+
+func (v queue) Release(ctx context.Context, d port.Delivery, delay time.Duration) error {
+	return v.call(ctx, opRelease, v.name+" "+d.ID, func(ctx context.Context) error { return v.inner.Release(ctx, d, delay) })
+}
+
+func (v queue) Poison(ctx context.Context, d port.Delivery, reason string) error {
+	return v.call(ctx, opPoison, v.name+" "+d.ID, func(ctx context.Context) error {
+		v.g.w.path(PathPoison)
+		return v.inner.Poison(ctx, d, reason)
+	})
+}
+
+func (v queue) Count(ctx context.Context) (n int, err error) {
+	err = v.call(ctx, opCount, v.name, func(ctx context.Context) (err error) {
+		n, err = v.inner.Count(ctx)
+		return err
+	})
+	return n, err
+}
+
+func (v queue) Peek(ctx context.Context, most int) (ds []port.Delivery, err error) {
+	err = v.call(ctx, opPeek, v.name, func(ctx context.Context) (err error) {
+		ds, err = v.inner.Peek(ctx, most)
+		return err
+	})
+	return ds, err
+}
+
+func (v queue) Clear(ctx context.Context) (n int, err error) {
+	err = v.call(ctx, opClear, v.name, func(ctx context.Context) (err error) {
+		n, err = v.inner.Clear(ctx)
+		return err
+	})
+	return n, err
+}

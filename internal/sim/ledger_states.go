@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"jobq/core/dag"
+	"jobq/core/state"
+)
+
+// saved is a state that was stored: the oracles of what a state may become.
+func (l *ledger) saved(p *process, id string, doc []byte) {
+	w := l.w
+	s, err := state.Decode(doc)
+	if err != nil {
+		w.violate("states decode", "%s stored a state of %s that cannot be read: %v", p.name, id, err)
+		return
+	}
+	wf := l.workflow(id)
+	if w.recording() {
+		w.tellState(p, wf, s)
+	}
+	before := wf.s
+	wf.s = s
+	if s.Status == state.WorkflowPurged {
+		wf.cancelled = -1
+		return
+	}
+	if before == nil || before.Status == state.WorkflowPurged {
+		l.begun(wf, before, s)
+		before = nil
+	}
+	if len(doc) > stateBound(s) {
+		w.violate("states stay small", "the state of %s has %d bytes", id, len(doc))
+	}
+	switch {
+	case !s.CancelRequested:
+		wf.cancelled = -1
+	case wf.cancelled < 0:
+		wf.cancelled = w.s.now
+	}
+	if before != nil {
+		l.moved(p, wf, before, s)
+	}
+}
+
+// stateBound is what a state may have in bytes.
+func stateBound(s *state.Workflow) int {
+	return 8<<10 + 120*len(s.TaskStatus) + state.MaxInlineTotal + state.MaxTextTotal + 512*len(s.Commands)
+}
+
+// begun is the first state of a life.
+func (l *ledger) begun(wf *workflow, before, s *state.Workflow) {
+	wf.life++
+	d := l.definitions[s.Definition]
+	if d == nil {
+		l.w.violate("states fit their definition", "the state of %s names a definition that nobody submitted", wf.id)
+		d = &dag.Definition{}
+	}
+	wf.plan = newReference(d)
+	if before != nil && (s.Epoch <= before.Epoch || s.BornEpoch != s.Epoch && s.BornEpoch <= before.BornEpoch) {
+		l.w.violate("lives are apart", "%s begins life %d at epoch %d, the one before had %d", wf.id, wf.life, s.Epoch, before.Epoch)
+	}
+	for t, n := range s.Attempt {
+		if before != nil && n > 0 && n < before.HighestAttempt {
+			l.w.violate("attempts increase", "%s begins a life with attempt %d of task %d, the highest was %d", wf.id, n, t, before.HighestAttempt)
+		}
+	}
+}
+
+// moved compares a state with the one that it replaces.
+func (l *ledger) moved(p *process, wf *workflow, before, s *state.Workflow) {
+	w := l.w
+	if s.Version != before.Version+1 {
+		w.violate("versions count", "%s stored version %d of %s over version %d", p.name, s.Version, wf.id, before.Version)
+	}
+	if s.Epoch < before.Epoch {
+		w.violate("versions count", "%s stored epoch %d of %s over epoch %d", p.name, s.Epoch, wf.id, before.Epoch)
+	}
+	for t := range s.TaskStatus {
+		name := wf.plan.d.Tasks[t].Name
+		if s.Attempt[t] < before.Attempt[t] || s.Attempt[t] > before.Attempt[t]+1 && s.Epoch == before.Epoch {
+			w.violate("attempts increase", "%s/%s went from attempt %d to %d", wf.id, name, before.Attempt[t], s.Attempt[t])
+		}
+		if before.TaskStatus[t].Terminal() && s.TaskStatus[t] != before.TaskStatus[t] && s.Epoch == before.Epoch {
+			w.violate("an end is final", "%s/%s went from %s to %s without a command", wf.id, name, before.TaskStatus[t], s.TaskStatus[t])
+		}
+		if before.TaskStatus[t] == state.Completed && s.TaskStatus[t] == state.Completed && s.Epoch == before.Epoch &&
+			before.Outputs[int32(t)] != s.Outputs[int32(t)] {
+			w.violate("an end is final", "the output of %s/%s changed", wf.id, name)
+		}
+	}
+}

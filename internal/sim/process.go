@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"jobq/core/port"
+	"jobq/store/memory"
+	"jobq/store/wrap"
+)
+
+// process is a program on a machine: its actors share memory, a clock and a
+// handle on the store, and stop together.
+type process struct {
+	name string
+	id   int
+	role role
+	mem  *memory.Process
+	// store is what the program gets: the retry wrapper over the gate.
+	store *port.Store
+	// skew is what its clock shows beside the true time.
+	skew   time.Duration
+	random *rand.Rand
+	// ctx ends when the process is asked to stop.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+
+	dead        bool
+	frozenUntil time.Duration
+	parked      []*actor
+	actors      int
+	// calls counts the store calls that were begun.
+	calls int
+	// onStop hears that the process was stopped.
+	onStop func()
+}
+
+// role is what a process does, for fault plans and reports.
+type role uint8
+
+const (
+	coordinatorRole role = iota + 1
+	workerRole
+	foreignRole
+	callerRole
+	machineRole
+)
+
+// process makes a process with its own view of the store.
+func (w *World) process(r role, name string) *process {
+	w.processes++
+	p := &process{name: name, id: w.processes, role: r, random: w.stream()}
+	p.ctx, p.stop = context.WithCancelCause(context.Background())
+	p.mem = w.mem.Process(name)
+	if w.o.Faults.Has(ClockSkew) && r != machineRole {
+		p.skew = time.Duration(p.random.Int64N(int64(10*time.Minute))) - 5*time.Minute
+	}
+	p.store = wrap.Retry(w.gate(p), clock{w.s, p}, wrap.RetryPolicy{Random: p.random.Float64})
+	w.all = append(w.all, p)
+	return p
+}
+
+// kill ends p as a crash does: nothing of it runs any further.
+func (w *World) kill(p *process, why string) {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.mem.Kill()
+	w.tell(p, "stopped", why)
+	w.s.poll(p)
+	if p.onStop != nil {
+		p.onStop()
+	}
+}
+
+// freeze keeps p from running for d, without it noticing.
+func (w *World) freeze(p *process, d time.Duration) {
+	p.frozenUntil = max(p.frozenUntil, w.s.now+d)
+	w.tell(p, "paused", d.String())
+}

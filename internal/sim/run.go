@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"jobq/core/port"
+	"jobq/core/state"
+)
+
+// patience is how much time goes on after the storm before what has not ended
+// counts as stuck.
+const patience = 3 * time.Hour
+
+// Run plays the history of c and judges it.
+func Run(c Config) *World {
+	p := &pool{}
+	defer p.close()
+	return run(c, p)
+}
+
+func run(c Config, p *pool) *World {
+	w := newWorld(c, p)
+	w.populate()
+	w.s.loop(w.o.Storm, func() bool { return len(w.Violations) > 0 })
+	w.calm()
+	stop := false
+	var look func()
+	look = func() {
+		if stop = w.quiet(); !stop {
+			w.s.after(5*time.Second, nil, look)
+		}
+	}
+	w.s.after(0, nil, look)
+	w.s.loop(w.o.Storm+patience, func() bool { return stop || len(w.Violations) > 0 })
+	if len(w.Violations) == 0 {
+		w.judge()
+	}
+	w.dismiss()
+	return w
+}
+
+// populate brings everybody in.
+func (w *World) populate() {
+	for i := range w.o.Workloads {
+		w.ledger.define(w.o.Workloads[i].Definition)
+	}
+	for i := range w.o.Coordinators {
+		w.addCoordinator(i + 1)
+	}
+	for i := range w.o.Workers {
+		w.addWorker(i+1, false)
+	}
+	for i := range w.o.Foreign {
+		w.addWorker(w.o.Workers+i+1, true)
+	}
+	for i := range w.o.Workloads {
+		wl := &w.o.Workloads[i]
+		w.place(&order{at: w.drawTime(30 * time.Second), kind: "submit", wf: wl.ID, id: "submit-" + wl.ID, workload: wl})
+	}
+	for i := range w.o.Commands {
+		w.place(w.drawOrder(fmt.Sprintf("c%d", i+1)))
+	}
+	for i := range w.o.orders {
+		w.place(&w.o.orders[i])
+	}
+	for f := range faultKinds {
+		w.schedule(f)
+	}
+}
+
+func (w *World) drawTime(most time.Duration) time.Duration {
+	return time.Duration(w.draw.Int64N(int64(most)))
+}
+
+// drawOrder draws a command of a caller.
+func (w *World) drawOrder(id string) *order {
+	wl := &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
+	o := &order{at: w.drawTime(w.o.Storm + time.Minute), wf: wl.ID, id: id, workload: wl}
+	o.kind = []string{"cancel", "retry", "retry", "rerun", "mark", "purge", "submit", "cancel"}[w.draw.IntN(8)]
+	tasks := wl.Definition.Tasks
+	o.tasks = []string{tasks[w.draw.IntN(len(tasks))].Name}
+	o.downstream = w.draw.IntN(2) == 0
+	o.to = []state.TaskStatus{state.Completed, state.Skipped}[w.draw.IntN(2)]
+	return o
+}
+
+// schedule lets the faults that come by time happen now and then in the storm.
+func (w *World) schedule(f Fault) {
+	mean := map[Fault]time.Duration{
+		QueueMissing: 4 * time.Minute, QueueCleared: 4 * time.Minute, OutputsDown: 3 * time.Minute,
+		MachineFreeze: 3 * time.Minute, MachineLost: 2 * time.Minute, WorkerStop: 2 * time.Minute,
+	}[f]
+	if mean == 0 || !w.o.Faults.Has(f) {
+		return
+	}
+	w.s.after(w.drawTime(2*mean), nil, func() {
+		if w.s.now >= w.o.Storm {
+			return
+		}
+		w.strike(f)
+		w.schedule(f)
+	})
+}
+
+func (w *World) strike(f Fault) {
+	switch f {
+	case OutputsDown:
+		w.outputsDownUntil = w.s.now + w.drawTime(5*time.Minute)
+	case QueueMissing, QueueCleared:
+		names := w.ledger.queueNames()
+		name := names[w.draw.IntN(len(names))]
+		w.count(f)
+		w.ledger.harmAll()
+		if n, err := w.admin.Queues.Queue(name).Clear(context.Background()); err == nil && w.recording() {
+			w.lines = append(w.lines, fmt.Sprintf("%12v  queue %s: %s, %d messages gone", w.s.now, name, f, n))
+		}
+		w.missing[name] = f == QueueMissing
+	default:
+		if len(w.workers) > 0 {
+			w.workers[w.draw.IntN(len(w.workers))].strike(f)
+		}
+	}
+}
+
+// calm ends the storm.
+func (w *World) calm() {
+	w.outputsDownUntil = 0
+	if !w.o.NoWorkers {
+		return
+	}
+	for _, wp := range w.workers {
+		wp.p.onStop = nil
+		wp.loseMachine(wp.p)
+	}
+	for i := range w.o.Workloads {
+		wl := &w.o.Workloads[i]
+		w.place(&order{at: w.s.now + time.Minute, kind: "cancel", wf: wl.ID, id: "last-" + wl.ID, workload: wl})
+	}
+}
+
+// dismiss ends everybody, so that nothing of the world is left.
+func (w *World) dismiss() {
+	w.ended = true
+	for _, cp := range w.coordinators {
+		w.kill(cp.p, "")
+	}
+	for _, wp := range w.workers {
+		w.kill(wp.p, "")
+	}
+	for _, p := range w.all {
+		p.onStop = nil
+		w.kill(p, "")
+	}
+	for len(w.s.ready) > 0 {
+		w.s.step(w.s.next())
+	}
+}
+
+func (w *World) endingOf(k port.RecordKey) Ending {
+	for i := range w.o.Workloads {
+		if w.o.Workloads[i].ID == k.Workflow {
+			return w.ending(&w.o.Workloads[i], k.Task, k.Attempt)
+		}
+	}
+	return Ending{}
+}
+
+// logger puts what a program tells into the history, where that is kept.
+func (w *World) logger(p *process) *slog.Logger {
+	if !w.recording() {
+		return nil
+	}
+	return slog.New(historyLog{w: w, p: p})
+}
+
+// tellState adds a state line to the history.
+func (w *World) tellState(p *process, wf *workflow, s *state.Workflow) {
+	line := fmt.Sprintf("%12v  %-14s => %s v%d e%d %s", w.s.now, p.name, s.ID, s.Version, s.Epoch, s.Status)
+	if d := w.ledger.definitions[s.Definition]; d != nil && len(s.TaskStatus) == len(d.Tasks) {
+		for t, status := range s.TaskStatus {
+			line += fmt.Sprintf(" %s:%c%d", d.Tasks[t].Name, status, s.Attempt[t])
+		}
+	}
+	w.lines = append(w.lines, line)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
