@@ -165,8 +165,10 @@ func openReader(path string) (*reader, error) {
 	return &reader{statements: statements{prepare: db.PrepareContext}, db: db, path: path}, nil
 }
 
+// row does not heed ctx: it takes microseconds and waits for nobody, and what a
+// context that can end costs in database/sql is several times as much.
 func (r *reader) row(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
-	found, err := r.statements.row(ctx, query, args, dest...)
+	found, err := r.statements.row(context.WithoutCancel(ctx), query, args, dest...)
 	return found, r.classify(ctx, err)
 }
 

@@ -14,8 +14,8 @@
 // Order and durability: one goroutine writes. It takes every request that
 // waits, runs them in one transaction, commits, and only then answers them. A
 // commit is synced to the disk first (synchronous=FULL), but for requests that
-// nobody misses after a power failure: deliveries, acknowledgements, locks,
-// leases and presence. kill -9 loses nothing that was answered. Reads go to
+// nobody misses after a power failure: deliveries, acknowledgements, new attempt
+// records, leases and presence. kill -9 loses nothing that was answered. Reads go to
 // connections of their own and see every answered write. Logs are not synced.
 //
 // A process is alive while its file in live/ is locked: message locks, leases

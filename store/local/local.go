@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,8 @@ type Store struct {
 	probes *probes
 	logs   *logFiles
 	events *logFiles
+	// queues holds the names of queues that were seen in the database.
+	queues sync.Map
 	// joins numbers the memberships and outputFiles the large outputs of this process.
 	joins, outputFiles atomic.Uint64
 	closed             atomic.Bool

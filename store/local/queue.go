@@ -60,7 +60,11 @@ func (q queue) do(ctx context.Context, relaxed bool, run func(*tx) error) error 
 	})
 }
 
+// exists asks the database only until the queue was seen: queues never go.
 func (q queue) exists(tx *tx) error {
+	if _, seen := q.s.queues.Load(q.name); seen {
+		return nil
+	}
 	var one int
 	found, err := tx.row("SELECT 1 FROM queue WHERE name = ?", []any{q.name}, &one)
 	if err == nil && !found {
@@ -180,13 +184,16 @@ func (q queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
 }
 
 // acknowledge removes the message of a receipt; one that is gone is no error.
-func (q queue) acknowledge(tx *tx, receipt string) error {
-	if err := q.newest(tx, receipt); err != nil {
+func (q queue) acknowledge(tx *tx, text string) error {
+	number, receipt, err := q.receipt(text)
+	if err != nil {
 		return err
 	}
-	number, _, _ := q.receipt(receipt)
-	_, err := tx.exec("DELETE FROM message WHERE number = ? AND queue = ?", number, q.name)
-	return err
+	n, err := tx.exec("DELETE FROM message WHERE number = ? AND queue = ? AND receipt = ?", number, q.name, receipt)
+	if err != nil || n > 0 {
+		return err
+	}
+	return q.newest(tx, text)
 }
 
 // newest checks that no receipt newer than this one is out.

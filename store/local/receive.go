@@ -95,7 +95,10 @@ func (q queue) look(ctx context.Context) (visible bool, next int64, err error) {
 		return false, 0, err
 	}
 	found, err := q.s.read.row(ctx, "SELECT coalesce((SELECT min(visible_at) FROM message WHERE queue = ?1), 0) FROM queue WHERE name = ?1", []any{q.name}, &next)
-	if err == nil && !found {
+	switch {
+	case err == nil && found:
+		q.s.queues.Store(q.name, true)
+	case err == nil:
 		err = q.missing()
 	}
 	return next != 0 && next <= now(), next, err
@@ -110,19 +113,21 @@ func (q queue) take(ctx context.Context, o port.ReceiveOptions) ([]port.Delivery
 		port.Delivery
 	}
 	var taken []numbered
+	// The number is part of the text: SQLite plans by the value of a bound LIMIT
+	// and would prepare the statement anew for every receive.
+	take := `UPDATE message SET visible_at = ?, receipt = receipt + 1, count = count + 1, process = ?
+		WHERE number IN (SELECT number FROM message WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, number LIMIT ` + strconv.Itoa(o.Max) + `)
+		RETURNING number, id, body, count, receipt, sent_at, reason`
 	err := q.do(ctx, true, func(tx *tx) error {
 		taken = taken[:0]
 		at := now()
 		until := later(at, o.Lock)
-		return tx.rows(`UPDATE message SET visible_at = ?, receipt = receipt + 1, count = count + 1, process = ?
-			WHERE number IN (SELECT number FROM message WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, number LIMIT ?)
-			RETURNING number, id, body, count, receipt, sent_at, reason`,
-			[]any{until, q.s.live.id, q.name, at, o.Max}, func(scan func(...any) error) error {
-				d, number, err := scanDelivery(scan)
-				d.Until = time.Unix(0, until)
-				taken = append(taken, numbered{number, d})
-				return err
-			})
+		return tx.rows(take, []any{until, q.s.live.id, q.name, at}, func(scan func(...any) error) error {
+			d, number, err := scanDelivery(scan)
+			d.Until = time.Unix(0, until)
+			taken = append(taken, numbered{number, d})
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -12,12 +12,17 @@ var _ port.Records = records{}
 
 type records struct{ s *Store }
 
+// Create need not survive a power failure: that ends the process that was to
+// run the attempt too, and the attempt is begun again whether or not the record
+// is there. Whatever its caller stores later comes later in the log, so nothing
+// in the store ever lasts without the record before it. A task thus waits for
+// one sync, that of its end.
 func (v records) Create(ctx context.Context, k port.RecordKey, r port.Record) (port.Tag, error) {
 	if err := v.s.check(ctx); err != nil {
 		return "", err
 	}
 	tag := newTag()
-	err := v.s.write.do(ctx, false, func(tx *tx) error {
+	err := v.s.write.do(ctx, true, func(tx *tx) error {
 		n, err := tx.exec(`INSERT INTO record (prefix, workflow, task, attempt, tag, owner, written_at, body)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			v.s.prefix, k.Workflow, k.Task, k.Attempt, string(tag), r.Owner, now(), stored(r.Body))
