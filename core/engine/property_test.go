@@ -227,7 +227,7 @@ func (s *story) active() []engine.Attempt {
 func (s *story) act() {
 	s.t.Helper()
 	active := s.active()
-	need := s.run.Outstanding().Need
+	need := s.run.Candidates()
 	n := s.pick(100)
 	switch {
 	case n < 40 && len(active) > 0:
@@ -318,7 +318,7 @@ func (s *story) end() {
 			}
 			return
 		}
-		for _, i := range s.run.Outstanding().Need {
+		for _, i := range s.run.Candidates() {
 			s.happen(engine.Verdict{Task: i, Outcome: engine.Outcome(1 + s.pick(4))})
 		}
 		for _, a := range s.active() {

@@ -129,7 +129,7 @@ func (r *Run) Parents(t int32) []int32 {
 // have been sent, conditions that wait for a verdict, attempts to be fenced.
 // Its work is proportional to the number of tasks that are ready or running.
 func (r *Run) Outstanding() Outstanding {
-	o := Outstanding{Need: r.candidates.sorted()}
+	o := Outstanding{Need: r.Candidates()}
 	for _, t := range r.active.sorted() {
 		a := Attempt{t, r.s.Attempt[t]}
 		switch {
@@ -142,6 +142,10 @@ func (r *Run) Outstanding() Outstanding {
 	o.ParkedUntil = r.ParkedUntil()
 	return o
 }
+
+// Candidates returns the tasks whose condition waits for a verdict, ascending.
+// Its work is proportional to their number alone.
+func (r *Run) Candidates() []int32 { return r.candidates.sorted() }
 
 // ParkedUntil returns the earliest end of a back-off, when a Wake has something
 // to do; zero if time alone moves nothing, also because every slot is used.
