@@ -178,15 +178,19 @@ func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer
 // applyCommand runs the loop with the command until it is in a saved state, at
 // the latest until end. rows is why the index rows could not be written then.
 func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, end time.Time) (answer engine.Answer, rows, err error) {
+	unknown := false
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		it := &item{inbox: msg.Inbox{Command: &m}, trace: true}
 		j := &job{wf: m.Workflow, items: []*item{it}, direct: true}
 		err := cmp.Or(c.run(ctx, j), it.err)
+		unknown = unknown || j.unknown
 		if purged, ok := errors.AsType[*purgedError](err); ok {
 			answer, err = purgedAnswer(m, purged)
 			return answer, nil, err
 		}
 		if err == nil {
+			// What was applied by a save of ours without an answer is no repeat.
+			j.answer.Repeated = j.answer.Repeated && !unknown
 			return *j.answer, j.rows, nil
 		}
 		if final(err) || !c.sched.Now().Before(end) {

@@ -66,13 +66,20 @@ func (b *batch) line(ev engine.Event, by, text string) {
 	b.lines = append(b.lines, line)
 }
 
-// moves renders the changes of a batch.
+// moves renders the changes of a batch. A task that becomes ready and gets its
+// number at once made one move.
 func moves(e *entry, b batch) []Move {
 	s := e.run.State()
 	out := make([]Move, 0, len(b.moves))
+	activated := map[int32]int{}
 	for _, ch := range b.moves {
-		if ch.To == state.Parked && ch.Cause == state.CauseActivated {
-			continue // the number follows at once, or when there is a slot
+		if at, ok := activated[ch.Task]; ok && ch.Cause == state.CauseNumbered {
+			out[at].Cause, out[at].Attempt = ch.Cause, ch.Attempt
+			delete(activated, ch.Task)
+			continue
+		}
+		if ch.Cause == state.CauseActivated {
+			activated[ch.Task] = len(out)
 		}
 		m := Move{
 			Version: s.Version, Time: s.UpdatedAt, Task: e.plan.Name(ch.Task),

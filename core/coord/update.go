@@ -29,7 +29,7 @@ func (c *Coordinator) update(ctx context.Context, j *job) error {
 		}
 		switch {
 		case len(items) > 0 || len(e.unsaved) > 0:
-		case len(e.marked) > 0 && (j.direct || c.open(j, e)):
+		case len(e.marked) > 0 && (j.direct || j.sweep || c.open(j, e)):
 			// Whoever gets the wake, or looks after this process is gone, must
 			// find what was sent.
 			j.keep = true
