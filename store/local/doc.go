@@ -15,7 +15,8 @@
 // waits, runs them in one transaction, commits, and only then answers them. A
 // commit is synced to the disk first (synchronous=FULL), but for requests that
 // nobody misses after a power failure: deliveries, acknowledgements, new attempt
-// records, leases and presence. kill -9 loses nothing that was answered. Reads go to
+// records, leases and presence. The log is written in order, so what is lost
+// then is always the newest. kill -9 loses nothing that was answered. Reads have
 // connections of their own and see every answered write. Logs are not synced.
 //
 // A process is alive while its file in live/ is locked: message locks, leases

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ type queue struct {
 func (q queue) Name() string { return q.name }
 
 func (q queue) Props() port.QueueProps {
-	return port.QueueProps{MaxMessage: maxMessage, MaxBatch: 1024, NativeRelease: true, CountReadable: true, CanWait: true}
+	return port.QueueProps{MaxMessage: maxMessage, MaxBatch: 256, NativeRelease: true, CountReadable: true, CanWait: true}
 }
 
 func (q queue) PoisonQueue() port.Queue { return queue{q.s, port.PoisonName(q.name)} }
@@ -77,21 +78,25 @@ func (q queue) missing() error {
 	return fault.Newf(fault.NotFound, "queue %q does not exist", q.name)
 }
 
+// maxTogether bounds the messages that one transaction sends or acknowledges:
+// 100,000 tasks that become ready at once must not keep every other writer out
+// for a second.
+const maxTogether = 1000
+
 func (q queue) Send(ctx context.Context, messages []port.Message) []error {
-	errs := make([]error, len(messages))
-	err := q.do(ctx, false, func(tx *tx) error {
-		clear(errs)
-		for i, m := range messages {
-			if errs[i] = q.check(m); errs[i] != nil {
-				continue
+	return together(messages, func(messages []port.Message, errs []error) error {
+		return q.do(ctx, false, func(tx *tx) error {
+			for i, m := range messages {
+				if errs[i] = q.check(m); errs[i] != nil {
+					continue
+				}
+				if err := q.insert(tx, m); err != nil {
+					return err
+				}
 			}
-			if err := q.insert(tx, m); err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		})
 	})
-	return results(errs, err)
 }
 
 // check says whether m can be sent at all.
@@ -169,18 +174,18 @@ func (q queue) lost() error {
 // Acknowledge need not survive a power failure: the message is then delivered
 // once more, as a queue may do at any time.
 func (q queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
-	errs := make([]error, len(ds))
-	err := q.do(ctx, true, func(tx *tx) error {
-		for i, d := range ds {
-			err := q.acknowledge(tx, d.Receipt)
-			if err != nil && !refused(err) {
-				return err
+	return together(ds, func(ds []port.Delivery, errs []error) error {
+		return q.do(ctx, true, func(tx *tx) error {
+			for i, d := range ds {
+				err := q.acknowledge(tx, d.Receipt)
+				if err != nil && !refused(err) {
+					return err
+				}
+				errs[i] = err
 			}
-			errs[i] = err
-		}
-		return nil
+			return nil
+		})
 	})
-	return results(errs, err)
 }
 
 // acknowledge removes the message of a receipt; one that is gone is no error.
@@ -278,16 +283,21 @@ func (q queue) Clear(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// results gives one answer a message: errs, or err for every one.
-func results(errs []error, err error) []error {
-	none := true
-	for i := range errs {
-		if err != nil {
-			errs[i] = err
+// together calls f for items in parts of maxTogether. f sets the answer of each
+// item, or returns the one that is theirs in common. The result is nil when no
+// item failed.
+func together[T any](items []T, f func(items []T, errs []error) error) []error {
+	errs := make([]error, len(items))
+	failed := false
+	for at := 0; at < len(items); at += maxTogether {
+		end := min(at+maxTogether, len(items))
+		common := f(items[at:end], errs[at:end])
+		for i := at; i < end; i++ {
+			errs[i] = cmp.Or(common, errs[i])
+			failed = failed || errs[i] != nil
 		}
-		none = none && errs[i] == nil
 	}
-	if none {
+	if !failed {
 		return nil
 	}
 	return errs
