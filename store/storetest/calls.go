@@ -364,7 +364,7 @@ func releaseCall(m *machine) {
 		msg.delivered("released")
 		msg.hidden = delay > 0
 		if !q.Props().NativeRelease {
-			msg.count, msg.receipts = 0, nil
+			msg.receipts = nil
 		}
 	}
 }

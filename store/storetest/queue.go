@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,28 @@ var queueCases = []testCase{
 		all := bodies(slices.Concat(first, second))
 		slices.Sort(all)
 		same(t, all, []string{"a", "b", "c", "d", "e"}, "messages of both receives")
+	}},
+	{"a crowd is sent and acknowledged whole", func(t *testing.T, e env) {
+		const crowd = 2500
+		q := e.open(t, "cpu")
+		messages := make([]port.Message, crowd)
+		for i := range messages {
+			messages[i] = port.Message{ID: fmt.Sprint(i), Body: fmt.Append(nil, i)}
+		}
+		send(t, q, messages...)
+		got := map[string]bool{}
+		var all []port.Delivery
+		for ds := receive(t, q, crowd, longLock); len(ds) > 0; ds = receive(t, q, crowd, longLock) {
+			for _, d := range ds {
+				got[string(d.Body)] = true
+			}
+			all = append(all, ds...)
+		}
+		same(t, []int{len(got), len(all)}, []int{crowd, crowd}, "messages received, different and in all")
+		acknowledge(t, q, all...)
+		peeked, err := q.Peek(t.Context(), 1)
+		ok(t, err, "Peek")
+		same(t, len(peeked), 0, "messages after Acknowledge")
 	}},
 	{"a wish above the largest batch is cut", func(t *testing.T, e env) {
 		q := e.open(t, "cpu")
