@@ -100,6 +100,9 @@ func BenchmarkChange(b *testing.B) {
 // tasks would exceed it many times.
 func TestChangeIsCheapAtEverySize(t *testing.T) {
 	t.Parallel()
+	if raceDetector {
+		t.Skip("not a measure under the race detector")
+	}
 	for shape, define := range shapes {
 		p := newPlan(t, define(50_000))
 		start := time.Now()

@@ -47,6 +47,9 @@ func TestTenThousandTasksStaySmall(t *testing.T) {
 // that a busy machine does not fail it; the benchmarks give the figure.
 func TestTenThousandTasksAreQuick(t *testing.T) {
 	t.Parallel()
+	if raceDetector {
+		t.Skip("not a measure under the race detector")
+	}
 	w := busy(10_000)
 	best := time.Hour
 	for range 5 {

@@ -1,0 +1,6 @@
+//go:build race
+
+package engine_test
+
+// raceDetector slows everything down many times: bounds of time do not hold.
+const raceDetector = true
