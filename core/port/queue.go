@@ -73,7 +73,8 @@ type ReceiveOptions struct {
 type Delivery struct {
 	ID   string
 	Body []byte
-	// Count is the number of deliveries so far, this one included.
+	// Count is the number of deliveries so far, this one included, those before a
+	// Release too: whoever sees 2 or more may meet what another receiver began.
 	Count int
 	// Receipt is what the newest delivery is known by; opaque.
 	Receipt string
@@ -101,7 +102,8 @@ type QueueProps struct {
 	// DeliveryLimit is the number of deliveries after which the service itself
 	// poisons a message; 0 for none.
 	DeliveryLimit int
-	// NativeRelease says that Release keeps the message and its count.
+	// NativeRelease says that Release keeps the message, else it makes a copy that
+	// carries the number of its deliveries.
 	NativeRelease bool
 	CountReadable bool
 	// CanWait says that Receive honours ReceiveOptions.Wait.

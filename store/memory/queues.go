@@ -186,8 +186,8 @@ func (v queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
 	return nilIfNone(errs)
 }
 
-// Release keeps the message and its count where NativeRelease is set, else it
-// sends a copy with an id of its own and removes the message.
+// Release keeps the message where NativeRelease is set, else it sends a copy with
+// an id of its own and removes the message. The deliveries count on either way.
 func (v queue) Release(ctx context.Context, d port.Delivery, delay time.Duration) error {
 	q, now, err := v.open(ctx)
 	if err != nil {
@@ -206,6 +206,9 @@ func (v queue) Release(ctx context.Context, d port.Delivery, delay time.Duration
 		v.p.s.revision++
 		id := m.id + "/" + strconv.FormatUint(v.p.s.revision, 10)
 		q.add(port.Message{ID: id, Body: m.body, Delay: delay}, v.p.s.revision, now)
+		if at, ok := q.search(v.p.s.revision); ok {
+			q.messages[at].count, q.messages[at].released = m.count, m.count
+		}
 		return nil
 	}
 	m.released++
