@@ -100,5 +100,5 @@ func (w *World) quiet() bool {
 			return false
 		}
 	}
-	return true
+	return !w.o.Sweeps || w.ledger.dueLeft() == ""
 }

@@ -23,7 +23,9 @@ func (w *World) judge() {
 				w.Counts.Ended = map[string]int64{}
 			}
 			w.Counts.Ended[wf.s.Status.String()]++
-			l.judgeRow(wf)
+			if w.o.Sweeps {
+				l.judgeRow(wf)
+			}
 		}
 	}
 	for _, cp := range w.coordinators {

@@ -348,3 +348,20 @@ func (l *ledger) blobNames(prefix string) []string {
 	}
 	return names
 }
+
+// dueLeft names a row that still asks the sweep for something, but for second
+// removals and workflows that wait for workers that never come.
+func (l *ledger) dueLeft() string {
+	due, err := l.w.admin.Index.DueBefore(context.Background(), epoch.Add(1000*time.Hour), 1000)
+	if err != nil {
+		return err.Error()
+	}
+	for _, d := range due {
+		wf := l.workflows[d.Workflow]
+		open := wf != nil && wf.s != nil && !wf.s.Status.Ended()
+		if d.Key != d.Workflow+"!purge" && !(d.Key == d.Workflow && open) {
+			return d.Key
+		}
+	}
+	return ""
+}
