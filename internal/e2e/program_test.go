@@ -135,7 +135,10 @@ func (h *home) lines(name string) []string {
 // checkout without it the test has nothing to read.
 func cases(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "cases", "dags", name)
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "cases", "dags", name))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("test data %s is not beside this checkout: %v", name, err)
 	}
