@@ -111,23 +111,26 @@ func (q *queueData) checkDelay(delay time.Duration) error {
 	return nil
 }
 
-// add stores m, which passed check, under number.
-func (q *queueData) add(m port.Message, number uint64, now time.Time) {
+// add stores m, which passed check, under number and returns what it made of it,
+// nil for a repeat that was dropped.
+func (q *queueData) add(m port.Message, number uint64, now time.Time) *message {
 	id := cmp.Or(m.ID, "message-"+strconv.FormatUint(number, 10))
 	if q.props.Deduplicates {
 		if at, ok := q.accepted[id]; ok && now.Sub(at) < q.props.DedupWindow {
-			return
+			return nil
 		}
 		q.accepted[id] = now
 	}
-	q.messages = append(q.messages, &message{
+	made := &message{
 		number:  number,
 		id:      id,
 		body:    bytes.Clone(m.Body),
 		sent:    now,
 		visible: now.Add(max(m.Delay, 0)),
-	})
+	}
+	q.messages = append(q.messages, made)
 	q.notify()
+	return made
 }
 
 // take locks up to most messages for p. With nothing to take, next is when

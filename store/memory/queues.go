@@ -205,9 +205,8 @@ func (v queue) Release(ctx context.Context, d port.Delivery, delay time.Duration
 		q.remove(m)
 		v.p.s.revision++
 		id := m.id + "/" + strconv.FormatUint(v.p.s.revision, 10)
-		q.add(port.Message{ID: id, Body: m.body, Delay: delay}, v.p.s.revision, now)
-		if at, ok := q.search(v.p.s.revision); ok {
-			q.messages[at].count, q.messages[at].released = m.count, m.count
+		if made := q.add(port.Message{ID: id, Body: m.body, Delay: delay}, v.p.s.revision, now); made != nil {
+			made.count, made.released, made.reason = m.count, m.count, m.reason
 		}
 		return nil
 	}
