@@ -235,7 +235,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		return engine.Answer{}, errors.Join(cause, err)
 	}
 	q := c.store.Queues.Queue(e.run.State().Namespace + c.o.Inbox)
-	if err := firstError(q.Send(ctx, []port.Message{{ID: c.newID(), Body: body}})); err != nil {
+	if err := c.tell(ctx, q, port.Message{ID: c.newID(), Body: body}); err != nil {
 		return engine.Answer{}, fault.Wrap(fault.Unavailable, err, "the command could neither be applied nor queued")
 	}
 	for end := c.sched.Now().Add(unconfirmedAfter); c.sched.Now().Before(end); {

@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"errors"
 
 	"jobq/core/engine"
 	"jobq/core/fault"
@@ -27,6 +28,13 @@ type purgedError struct {
 
 func (e *purgedError) Error() string { return "workflow " + e.tombstone.ID + " was purged" }
 func (e *purgedError) Unwrap() error { return fault.New(fault.NotFound, e.Error()) }
+
+// gone reports whether err is the verdict that a workflow does not exist.
+func gone(err error) bool {
+	_, absent := errors.AsType[*absentError](err)
+	_, purged := errors.AsType[*purgedError](err)
+	return absent || purged
+}
 
 // errStale says that a cached state turned out not to be the stored one.
 var errStale = fault.New(fault.Conflict, "the cached state was out of date")

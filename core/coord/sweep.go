@@ -65,7 +65,7 @@ func (c *Coordinator) sweepWorkflow(ctx context.Context, d port.Due) error {
 	j := &job{wf: d.Workflow, sweep: true, items: []*item{{event: engine.Wake{}, trace: true}}}
 	poisoned, looked := c.lookAfter(ctx, j)
 	err := c.run(ctx, j)
-	if fault.Is(err, fault.NotFound) {
+	if gone(err) {
 		return c.store.Index.DeleteDue(ctx, d.Key)
 	}
 	if err != nil {

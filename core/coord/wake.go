@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"jobq/core/engine"
+	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/port"
 )
@@ -58,10 +59,26 @@ func (c *Coordinator) wakeLater(ctx context.Context, j *job, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if err := firstError(q.Send(ctx, []port.Message{{ID: c.newID(), Body: body, Delay: delay}})); err != nil {
+	if err := c.tell(ctx, q, port.Message{ID: c.newID(), Body: body, Delay: delay}); err != nil {
 		return err
 	}
 	c.stats.wakes.Add(1)
 	c.note(j.wf, func(n *note) { n.wakeAt, n.wakeDelay = now.Add(delay), last })
 	return nil
+}
+
+// tell puts m into an inbox, which it makes where there is none. A missing inbox
+// is an outage: it must not pass for a workflow that does not exist.
+func (c *Coordinator) tell(ctx context.Context, q port.Queue, m port.Message) error {
+	err := firstError(q.Send(ctx, []port.Message{m}))
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if err := c.store.Queues.Ensure(ctx, q.Name()); err != nil {
+		return fault.Wrapf(fault.Unavailable, err, "queue %q does not exist", q.Name())
+	}
+	if err = firstError(q.Send(ctx, []port.Message{m})); fault.Is(err, fault.NotFound) {
+		return fault.Wrapf(fault.Unavailable, err, "queue %q does not stay", q.Name())
+	}
+	return err
 }
