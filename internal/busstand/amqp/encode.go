@@ -14,8 +14,12 @@ func Append(b []byte, v any) []byte {
 		return appendBody(append(b, code), code, v)
 	}
 	d := v.(Described)
-	b = Append(append(b, codeDescribed), d.Descriptor)
-	return Append(b, d.Value)
+	b = append(b, codeDescribed)
+	// Clients read the descriptor of a performative in its short form alone.
+	if code, ok := d.Descriptor.(uint64); ok && code <= math.MaxUint8 {
+		return Append(append(b, codeSmallUlong, byte(code)), d.Value)
+	}
+	return Append(Append(b, d.Descriptor), d.Value)
 }
 
 // constructor returns the code that v is written with, alone or in an array;
