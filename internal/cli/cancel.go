@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobq/core/coord"
 	"jobq/core/engine"
 	"jobq/core/fault"
 )
@@ -20,14 +21,14 @@ func newCancel(a *app) *cobra.Command {
 		use: "cancel ID", short: "Stop a workflow", group: groupCommand,
 		long: `Stop a workflow. What has not been sent is cancelled at once; running tasks get SIGTERM from their
 workers and are cancelled when they have ended.`,
-	}, func(ctx context.Context, s *session, id string) (engine.Answer, error) {
-		return s.Cancel(ctx, id, a.by())
+	}, func(ctx context.Context, c *coord.Coordinator, id string) (engine.Answer, error) {
+		return c.Cancel(ctx, id, a.by())
 	}, nil)
 }
 
 // workflowCommand builds a verb that applies one command to one workflow. hint,
 // if there is one, tells what to do after it.
-func (a *app) workflowCommand(v verb, apply func(context.Context, *session, string) (engine.Answer, error),
+func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordinator, string) (engine.Answer, error),
 	hint func(context.Context, *session, string) error) *cobra.Command {
 	var asJSON bool
 	v.least, v.most = 1, 1
@@ -36,7 +37,11 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *session, stri
 			return err
 		}
 		return a.with(cmd.Context(), func(s *session) error {
-			answer, err := apply(cmd.Context(), s, args[0])
+			c, err := s.commander(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			answer, err := apply(cmd.Context(), c, args[0])
 			if err != nil {
 				return commandError(args[0], err)
 			}

@@ -30,7 +30,11 @@ can go on. The event log keeps who did it and when.`,
 				return err
 			}
 			return a.with(cmd.Context(), func(s *session) error {
-				answer, err := s.Mark(cmd.Context(), args[0], args[1], to, output, a.by())
+				c, err := s.commander(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				answer, err := c.Mark(cmd.Context(), args[0], args[1], to, output, a.by())
 				if err != nil {
 					return commandError(args[0], err)
 				}

@@ -66,7 +66,11 @@ func (a *app) rerun(ctx context.Context, s *session, id string, f rerunFlags) er
 		}
 		return a.printPlan(id, answer, f.json)
 	}
-	answer, err := s.Rerun(ctx, id, tasks, downstream, a.by())
+	c, err := s.commander(ctx, id)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Rerun(ctx, id, tasks, downstream, a.by())
 	if err != nil {
 		return commandError(id, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobq/core/coord"
 	"jobq/core/engine"
 )
 
@@ -16,8 +17,8 @@ func newRetry(a *app) *cobra.Command {
 		long: `Reset the tasks of a workflow that ended without success, so that they run again; what succeeded is
 kept. With --run they run here and now, as with "jobq run".`,
 		example: "  jobq retry nightly-7\n  jobq retry nightly-7 --run",
-	}, func(ctx context.Context, s *session, id string) (engine.Answer, error) {
-		return s.Retry(ctx, id, a.by())
+	}, func(ctx context.Context, c *coord.Coordinator, id string) (engine.Answer, error) {
+		return c.Retry(ctx, id, a.by())
 	}, a.servedBy)
 	plain := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

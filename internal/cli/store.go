@@ -23,6 +23,7 @@ type session struct {
 	scheduler sched.Scheduler
 	// place is STORAGE/PREFIX, inbox the name of its completion queue.
 	place, inbox string
+	options      coord.Options
 }
 
 // inboxName returns the name of the completion queue of prefix.
@@ -56,8 +57,22 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 	}
 	o.Prefix, o.Queues, o.Inbox, o.Logger = s.place, a.values.Text(config.Queues), s.inbox, a.log
 	s.scheduler = sched.Real{}
+	s.options = o
 	s.Coordinator = coord.New(s.store, s.scheduler, o)
 	return s, nil
+}
+
+// commander returns the coordinator that applies commands to workflow id. The
+// queues of a run of one machine have a name space of their own, in which its
+// inbox has the default name: what a command sends must name that one.
+func (s *session) commander(ctx context.Context, id string) (*coord.Coordinator, error) {
+	_, namespace, err := s.Definition(ctx, id)
+	if err != nil || namespace == "" {
+		return s.Coordinator, err
+	}
+	o := s.options
+	o.Inbox = ""
+	return coord.New(s.store, s.scheduler, o), nil
 }
 
 // with opens the store, calls f and closes the store.
