@@ -76,8 +76,13 @@ func beforeLast(name string) string {
 }
 
 func beforeFirst(name string) string {
-	if at := strings.IndexAny(name, separators+"0123456789"); at > 0 {
+	at := strings.IndexAny(name, separators+"0123456789")
+	switch {
+	case at <= 0:
+		return name + "*"
+	case strings.IndexByte(separators, name[at]) >= 0:
+		return name[:at+1] + "*"
+	default:
 		return name[:at] + "*"
 	}
-	return name + "*"
 }

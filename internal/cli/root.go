@@ -120,7 +120,8 @@ func addSettings(flags *pflag.FlagSet, verb string) {
 		if s.HasFlag(config.Everywhere) != (verb == config.Everywhere) || !s.HasFlag(verb) {
 			continue
 		}
-		usage := s.Doc + " (" + s.Env[0] + ")"
+		// Package pflag reads backquotes as the name of the value.
+		usage := strings.ReplaceAll(s.Doc, "`", "") + " (" + s.Env[0] + ")"
 		if s.Name == config.Verbose {
 			flags.CountP(s.Name, s.Letter, usage)
 			continue
