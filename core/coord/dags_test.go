@@ -311,4 +311,3 @@ func decide(t *testing.T, c conditionCase) string {
 	}
 	return s.Tasks[0].Status
 }
-

@@ -101,10 +101,13 @@ func (w *World) Take(ctx context.Context) int {
 
 // Finish ends every attempt that was taken as Outcome says, in the order in which
 // they were taken, as a worker does that knows no attempt records.
-func (w *World) Finish(ctx context.Context) {
-	held := w.held
-	w.held = nil
-	for _, h := range held {
+func (w *World) Finish(ctx context.Context) { w.FinishSome(ctx, len(w.held)) }
+
+// FinishSome is Finish for the first n attempts. It returns how many there were.
+func (w *World) FinishSome(ctx context.Context, n int) int {
+	some := w.held[:min(n, len(w.held))]
+	w.held = slices.Clone(w.held[len(some):])
+	for _, h := range some {
 		c := msg.Completion{Success: true}
 		if w.Outcome != nil {
 			c = w.Outcome(h.task)
@@ -113,6 +116,7 @@ func (w *World) Finish(ctx context.Context) {
 		w.Report(ctx, c)
 		w.acknowledge(ctx, h)
 	}
+	return len(some)
 }
 
 // Report puts a completion into the inbox.
