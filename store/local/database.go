@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,9 +196,13 @@ func (r *reader) close() error {
 // below returns the bounds from (inclusive) and to (exclusive) of the texts
 // that start with prefix. To SQLite any text is less than any blob.
 func below(prefix string) (from, to any) {
-	end := strings.TrimRight(prefix, "\xff")
-	if end == "" {
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) == 0 {
 		return prefix, []byte{}
 	}
-	return prefix, end[:len(end)-1] + string([]byte{end[len(end)-1] + 1})
+	end[len(end)-1]++
+	return prefix, string(end)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -63,10 +64,8 @@ func remoteMount(mountinfo []byte, device string) string {
 			continue
 		}
 		_, subtype, _ := strings.Cut(kind[0], ".")
-		for _, remote := range remoteFUSE {
-			if subtype == remote {
-				return kind[0]
-			}
+		if slices.Contains(remoteFUSE, subtype) {
+			return kind[0]
 		}
 	}
 	return ""

@@ -32,7 +32,7 @@ func (v finisher) Finish(ctx context.Context, f port.Finish) (port.Tag, error) {
 			return err
 		}
 		// The first write is the only one that can still be refused.
-		if err := (records{v.s}).change(tx, f.Key, f.Record, f.IfMatch, tag); err != nil {
+		if err := records(v).change(tx, f.Key, f.Record, f.IfMatch, tag); err != nil {
 			return err
 		}
 		if err := inbox.insert(tx, f.Completion); err != nil {

@@ -18,7 +18,7 @@ func (q queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deliv
 		return nil, fault.Newf(fault.Invalid, "a receive of %d messages for %v is not possible; both must be above 0", o.Max, o.Lock)
 	}
 	o.Max = min(o.Max, q.Props().MaxBatch)
-	ds, next, err := q.try(ctx, o)
+	ds, _, err := q.try(ctx, o)
 	if err != nil || len(ds) > 0 || o.Wait <= 0 {
 		return ds, err
 	}
@@ -26,7 +26,8 @@ func (q queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deliv
 	defer enough.Stop()
 	for {
 		rung, leave := q.s.bell.listen(q.name)
-		if ds, next, err = q.try(ctx, o); err != nil || len(ds) > 0 {
+		ds, next, err := q.try(ctx, o)
+		if err != nil || len(ds) > 0 {
 			leave()
 			return ds, err
 		}

@@ -27,7 +27,7 @@ func (v finisher) Finish(ctx context.Context, f port.Finish) (port.Tag, error) {
 		return "", err
 	}
 	q.settle(now)
-	if err := (records{v.p}).match(f.Key, f.IfMatch); err != nil {
+	if err := records(v).match(f.Key, f.IfMatch); err != nil {
 		return "", err
 	}
 	m, err := q.held(f.Delivery.Receipt)
@@ -37,7 +37,7 @@ func (v finisher) Finish(ctx context.Context, f port.Finish) (port.Tag, error) {
 	if err := inbox.check(f.Completion); err != nil {
 		return "", err
 	}
-	tag := records{v.p}.put(f.Key, f.Record)
+	tag := records(v).put(f.Key, f.Record)
 	s.revision++
 	inbox.add(f.Completion, s.revision, now)
 	if m != nil {
