@@ -108,6 +108,13 @@ type QueueProps struct {
 	CountReadable bool
 	// CanWait says that Receive honours ReceiveOptions.Wait.
 	CanWait bool
+	// FixedLock says that a lock lasts MaxLock, whatever Receive and Extend ask for.
+	FixedLock bool
+	// ClearLeavesLocked says that Clear cannot remove what a receiver holds.
+	ClearLeavesLocked bool
+	// NoSend says that the service alone fills the queue: Send, and Release with a
+	// delay, fail with fault.Invalid.
+	NoSend bool
 }
 
 // PoisonName returns the name of the poison queue that belongs to the queue

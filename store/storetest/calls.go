@@ -299,7 +299,14 @@ func sendCall(m *machine) {
 			messages[i].Delay = longLock
 		}
 	}
-	for _, err := range q.Send(m.ctx.Context(), messages) {
+	errs := q.Send(m.ctx.Context(), messages)
+	if q.Props().NoSend {
+		for _, err := range errs {
+			m.verdict(err, fault.Invalid)
+		}
+		return
+	}
+	for _, err := range errs {
 		m.verdict(err, success)
 	}
 	m.reached[m.call]++
@@ -359,10 +366,13 @@ func releaseCall(m *machine) {
 		return
 	}
 	delay := time.Duration(rapid.IntRange(0, 1).Draw(m.T, "delay")) * longLock
+	if q.Props().NoSend {
+		delay = 0
+	}
 	if m.verdict(q.Release(m.ctx.Context(), d.Delivery, delay), m.holds(d.queue, d.Delivery)) {
 		msg := m.of(d.queue, d.Delivery)
 		msg.delivered("released")
-		msg.hidden = delay > 0
+		msg.hidden, msg.locked = delay > 0, false
 		if !q.Props().NativeRelease {
 			msg.receipts = nil
 		}
@@ -425,7 +435,7 @@ func clearCall(m *machine) {
 	}
 	_, err := q.Clear(m.ctx.Context())
 	m.verdict(err, success)
-	delete(m.queues, q.Name())
+	m.clear(q.Name(), q.Props().ClearLeavesLocked)
 }
 
 func finishCall(m *machine) {

@@ -13,6 +13,7 @@ var deliveryCases = []testCase{
 		q := e.open(t, "cpu")
 		send(t, q, texts("a")...)
 		first := receiveOne(t, q, e.tick)
+		e.lapse(q)
 		second := receiveOne(t, q, longLock)
 		same(t, []any{second.ID, second.Count}, []any{first.ID, 2}, "the second delivery")
 	}},
@@ -20,6 +21,7 @@ var deliveryCases = []testCase{
 		ctx, q := t.Context(), e.open(t, "cpu")
 		send(t, q, texts("a")...)
 		stale := receiveOne(t, q, e.tick)
+		e.lapse(q)
 		current := receiveOne(t, q, longLock)
 		for _, err := range q.Acknowledge(ctx, []port.Delivery{stale}) {
 			fails(t, err, fault.LeaseLost, "Acknowledge by a stale receipt")
@@ -41,6 +43,7 @@ var deliveryCases = []testCase{
 		q := e.open(t, "cpu")
 		send(t, q, texts("a")...)
 		stale := receiveOne(t, q, e.tick)
+		e.lapse(q)
 		receiveOne(t, q, longLock)
 		send(t, q, texts("b")...)
 		good := receiveOne(t, q, longLock)
@@ -55,12 +58,13 @@ var deliveryCases = []testCase{
 		ctx, q := t.Context(), e.open(t, "cpu")
 		send(t, q, texts("a")...)
 		d := receiveOne(t, q, 2*e.tick)
-		until := d.Until
+		until, lock := d.Until, e.lock(q, 2)
+		time.Sleep(lock / 2)
 		ok(t, q.Extend(ctx, &d, longLock), "Extend")
 		if !d.Until.After(until) {
 			t.Errorf("Extend left Until at %v", d.Until)
 		}
-		e.pass(4)
+		time.Sleep(lock / 4 * 3)
 		same(t, len(receive(t, q, 1, longLock)), 0, "messages after the first lock would have ended")
 		ok(t, q.Extend(ctx, &d, longLock), "Extend again")
 		acknowledge(t, q, d)
@@ -204,6 +208,7 @@ var abilityCases = []testCase{
 		send(t, q, texts("a")...)
 		for range limit {
 			receiveOne(t, q, e.tick)
+			e.lapse(q)
 		}
 		d := receiveOne(t, q.PoisonQueue(), longLock)
 		if string(d.Body) != "a" || d.Reason == "" {

@@ -46,6 +46,8 @@ type modelMessage struct {
 	body, reason string
 	count        int
 	hidden       bool
+	// locked says that hidden is the work of a receiver.
+	locked bool
 	// receipts are those of its deliveries so far, the newest last. A copy that
 	// takes the place of a released message begins without any.
 	receipts []string
@@ -53,7 +55,7 @@ type modelMessage struct {
 
 // delivered notes a receipt, which hides the message.
 func (msg *modelMessage) delivered(receipt string) {
-	msg.hidden = true
+	msg.hidden, msg.locked = true, true
 	msg.receipts = append(msg.receipts, receipt)
 }
 
@@ -175,6 +177,10 @@ func (m *model) of(queue string, d port.Delivery) *modelMessage {
 
 func (m *model) remove(queue string, gone *modelMessage) {
 	m.queues[queue] = slices.DeleteFunc(m.queues[queue], func(msg *modelMessage) bool { return msg == gone })
+}
+
+func (m *model) clear(queue string, leaveLocked bool) {
+	m.queues[queue] = slices.DeleteFunc(m.queues[queue], func(msg *modelMessage) bool { return !leaveLocked || !msg.locked })
 }
 
 func (m *model) visible(queue string) int {

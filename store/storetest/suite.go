@@ -65,6 +65,10 @@ func Run(t *testing.T, h Harness) {
 	}
 	t.Run("random operations equal the model", func(t *testing.T) {
 		t.Parallel()
+		if h.Virtual {
+			synctest.Test(t, func(t *testing.T) { differential(t, h) })
+			return
+		}
 		differential(t, h)
 	})
 }
@@ -92,6 +96,21 @@ func (h Harness) run(t *testing.T, test func(*testing.T, env)) {
 		return
 	}
 	body(t)
+}
+
+// lock returns how long a Receive that asks for n ticks really locks.
+func (e env) lock(q port.Queue, n int) time.Duration {
+	if p := q.Props(); p.FixedLock {
+		return p.MaxLock
+	}
+	return time.Duration(n) * e.tick
+}
+
+// lapse waits for the end of a lock that a waiting Receive would not live to see.
+func (e env) lapse(q port.Queue) {
+	if p := q.Props(); p.FixedLock {
+		time.Sleep(p.MaxLock)
+	}
 }
 
 // pass lets n ticks go by, in virtual time where the driver lives on it.
