@@ -28,7 +28,8 @@ func differential(t *testing.T, h Harness) {
 	missing := kinds
 	// What a round does is chance: a kind that it missed has further rounds.
 	for round := 0; round < 10 && len(missing) > 0 && !t.Failed(); round++ {
-		rapid.Check(t, func(rt *rapid.T) {
+		// The struct hides t.Deadline, which may not be called in a bubble.
+		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
 			m := newMachine(t, rt, h.New(t))
 			defer func() {
 				m.close()
