@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobq/core/port"
@@ -89,6 +90,8 @@ type Coordinator struct {
 	stats Stats
 
 	notes notes
+	// rounds counts the rounds that Serve is at.
+	rounds atomic.Int32
 
 	mu         sync.Mutex
 	leaseUntil time.Time

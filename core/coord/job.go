@@ -51,7 +51,9 @@ type job struct {
 	// patience is the shortest delay of a wake that the job leaves.
 	patience time.Duration
 
-	began time.Time
+	// received is when the messages were asked for, began when the job was.
+	received time.Time
+	began    time.Time
 	// answer is the result of the last command among the items.
 	answer *engine.Answer
 	// unknown says that a save with an unknown outcome came before, contended
@@ -102,9 +104,13 @@ func (c *Coordinator) run(ctx context.Context, j *job) error {
 	return c.update(ctx, j)
 }
 
-// share bounds a part of the job: the n-th of four quarters of its time. What
-// must come after it (the save, the wake) has the rest.
+// share bounds a part of a job: it ends after that many quarters of the job's
+// time, so that what must come after it (the save, the marks, the wake) has the
+// rest. Where what came before took too long, it still has half of what is left:
+// else a store that is slow enough would keep it from ever being done.
 func (c *Coordinator) share(ctx context.Context, j *job, quarters int, operation string) (context.Context, context.CancelFunc) {
-	end := j.began.Add(c.o.roundTime() * time.Duration(quarters) / 4)
-	return c.sched.WithTimeout(ctx, end.Sub(c.sched.Now()), operation)
+	used := c.sched.Now().Sub(j.began)
+	whole := c.o.roundTime()
+	part := whole*time.Duration(quarters)/4 - used
+	return c.sched.WithTimeout(ctx, max(part, (whole-used)/2), operation)
 }

@@ -13,8 +13,11 @@ import (
 // that no stored state shows. It outlives the entries that a lost save throws
 // away.
 type note struct {
-	// working counts the jobs of this process on the workflow.
+	// working counts the jobs of this process on the workflow. One of a round has
+	// the turn; the messages of other rounds wait for it.
 	working int
+	turn    bool
+	waiting []*job
 	// sending are attempts whose message is on its way to a queue, accepted those
 	// that a queue took and that no stored state is known to have as running.
 	sending  map[engine.Attempt]struct{}
@@ -36,7 +39,7 @@ type note struct {
 }
 
 func (n *note) idle(now time.Time) bool {
-	return n.working == 0 && len(n.sending) == 0 && len(n.accepted) == 0 && !n.stale && !now.Before(n.wakeAt)
+	return n.working == 0 && !n.turn && len(n.sending) == 0 && len(n.accepted) == 0 && !n.stale && !now.Before(n.wakeAt)
 }
 
 // notes holds the note of each workflow that was met lately.
@@ -62,6 +65,38 @@ func (c *Coordinator) note(wf string, f func(*note)) {
 		c.notes.byID[wf] = n
 	}
 	f(n)
+}
+
+// takeTurn reports whether j may run now. Else the round that is at the workflow
+// runs it later: two jobs of one process would only make each other's saves fail.
+func (c *Coordinator) takeTurn(j *job) (mine bool) {
+	c.note(j.wf, func(n *note) {
+		if mine = !n.turn; mine {
+			n.turn = true
+			return
+		}
+		n.waiting = append(n.waiting, j)
+	})
+	return mine
+}
+
+// nextTurn returns what waits for the one who has the turn, as one job, or gives
+// the turn back.
+func (c *Coordinator) nextTurn(wf string) (next *job) {
+	c.note(wf, func(n *note) {
+		for _, j := range n.waiting {
+			if next == nil {
+				next = j
+				continue
+			}
+			next.items = append(next.items, j.items...)
+			if j.received.Before(next.received) {
+				next.received = j.received
+			}
+		}
+		n.waiting, n.turn = nil, next != nil
+	})
+	return next
 }
 
 // beginSends returns those of all that no job of this process is sending

@@ -48,24 +48,35 @@ func (c *Coordinator) receive(ctx context.Context, wait time.Duration) ([]port.D
 	return all, nil
 }
 
-// round applies a batch, workflow by workflow, each with a deadline of its own;
-// none waits for another.
-func (c *Coordinator) round(ctx context.Context, deliveries []port.Delivery) {
-	start := c.sched.Now()
-	jobs := c.group(ctx, deliveries)
+// round applies a batch that was asked for at start, workflow by workflow, each
+// with a deadline of its own; none waits for another. Where another round of this
+// process is at a workflow, that one gets the job.
+func (c *Coordinator) round(ctx context.Context, start time.Time, deliveries []port.Delivery) {
+	jobs := c.group(ctx, start, deliveries)
 	c.sched.Parallel(ctx, len(jobs), c.o.Parallel, func(ctx context.Context, i int) {
-		if c.sched.Now().Sub(start) > c.o.roundTime() {
-			// Its lock would end before it is settled; it comes back by itself.
-			c.stats.released.Add(int64(len(jobs[i].items)))
+		if !c.takeTurn(jobs[i]) {
 			return
 		}
-		c.settle(ctx, jobs[i], c.run(ctx, jobs[i]))
+		for j := jobs[i]; j != nil; j = c.nextTurn(j.wf) {
+			c.runMessages(ctx, j)
+		}
 	})
+}
+
+// runMessages applies and settles the messages of a job, unless their locks would
+// end meanwhile: then they come back by themselves.
+func (c *Coordinator) runMessages(ctx context.Context, j *job) {
+	if c.sched.Now().Sub(j.received) > c.o.roundTime()*3/2 {
+		c.stats.released.Add(int64(len(j.items)))
+		c.log.Warn("messages come back by themselves, there was no time for them", "workflow", j.wf, "messages", len(j.items))
+		return
+	}
+	c.settle(ctx, j, c.run(ctx, j))
 }
 
 // group sorts deliveries into jobs, in the order of their first message.
 // Undecodable ones are poison at once.
-func (c *Coordinator) group(ctx context.Context, deliveries []port.Delivery) []*job {
+func (c *Coordinator) group(ctx context.Context, start time.Time, deliveries []port.Delivery) []*job {
 	var jobs []*job
 	byWF := map[string]*job{}
 	for i := range deliveries {
@@ -78,7 +89,7 @@ func (c *Coordinator) group(ctx context.Context, deliveries []port.Delivery) []*
 		wf := workflowOf(in)
 		j := byWF[wf]
 		if j == nil {
-			j = &job{wf: wf}
+			j = &job{wf: wf, received: start}
 			byWF[wf] = j
 			jobs = append(jobs, j)
 		}

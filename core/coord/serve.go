@@ -16,7 +16,10 @@ import (
 // neither the marks of others nor the lease.
 func (c *Coordinator) Serve(ctx context.Context) error {
 	c.renewLease(ctx)
-	loops := []func(context.Context){c.serveInbox, c.serveSweeps, c.keep}
+	loops := []func(context.Context){c.serveSweeps, c.keep}
+	for lane := range lanes {
+		loops = append(loops, func(ctx context.Context) { c.serveInbox(ctx, lane) })
+	}
 	c.sched.Parallel(ctx, len(loops), len(loops), func(ctx context.Context, i int) { loops[i](ctx) })
 	c.flushAll(ctx)
 	stop, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "releasing the coordinator's lease")
@@ -43,32 +46,50 @@ func (c *Coordinator) Drain(ctx context.Context, budget time.Duration, first []p
 }
 
 func (c *Coordinator) drain(ctx context.Context, budget time.Duration, got []port.Delivery) (n int, err error) {
-	end := c.sched.Now().Add(budget)
-	for {
-		n += len(got)
-		c.round(context.WithoutCancel(ctx), got)
-		if ctx.Err() != nil || !c.sched.Now().Before(end) {
-			return n, nil
-		}
+	start := c.sched.Now()
+	end := start.Add(budget)
+	// The caller answers for these by himself, so they are left to no other round.
+	for _, j := range c.group(ctx, start, got) {
+		c.runMessages(context.WithoutCancel(ctx), j)
+	}
+	for n = len(got); ctx.Err() == nil && c.sched.Now().Before(end); n += len(got) {
+		start = c.sched.Now()
 		if got, err = c.receive(ctx, 0); err != nil || len(got) == 0 {
 			return n, err
 		}
+		c.round(context.WithoutCancel(ctx), start, got)
 	}
+	return n, nil
 }
 
-// longestReceive bounds the wait of one receive.
-const longestReceive = 5 * time.Second
+// longestReceive bounds the wait of one receive; only the first lane waits long.
+func (c *Coordinator) longestReceive(lane int) time.Duration {
+	if lane == 0 {
+		return 5 * time.Second
+	}
+	return laneRest
+}
 
-func (c *Coordinator) serveInbox(ctx context.Context) {
+// lanes is how many rounds may go on at a time. The second and third are for the
+// time in which a slow workflow holds up a round.
+const lanes = 3
+
+// laneRest is how often a lane looks whether those before it are held up.
+const laneRest = 250 * time.Millisecond
+
+// serveInbox receives and applies. A lane rests until all before it are at a
+// round: while nothing is slow, one of them does all the work.
+func (c *Coordinator) serveInbox(ctx context.Context, lane int) {
 	var pause time.Duration
 	for ctx.Err() == nil {
-		if !c.holdsLease() {
-			if c.sched.Sleep(ctx, time.Second) != nil {
+		if !c.holdsLease() || int(c.rounds.Load()) < lane {
+			if c.sched.Sleep(ctx, laneRest) != nil {
 				return
 			}
 			continue
 		}
-		got, err := c.receive(ctx, longestReceive)
+		start := c.sched.Now()
+		got, err := c.receive(ctx, c.longestReceive(lane))
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return
@@ -77,7 +98,9 @@ func (c *Coordinator) serveInbox(ctx context.Context) {
 			pause = max(min(max(2*pause, 100*time.Millisecond), 10*time.Second), fault.RetryAfter(err))
 		case len(got) > 0:
 			pause = 0
-			c.round(context.WithoutCancel(ctx), got)
+			c.rounds.Add(1)
+			c.round(context.WithoutCancel(ctx), start, got)
+			c.rounds.Add(-1)
 		case c.inbox().Props().CanWait:
 			pause = 0
 		default:

@@ -1,0 +1,224 @@
+package coord_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobq/core/coord"
+	"jobq/core/dag"
+	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/sched"
+	"jobq/internal/testkit"
+	"jobq/store/memory"
+	"jobq/store/wrap/faults"
+)
+
+// serving runs f against one coordinator that serves, on virtual time.
+func serving(t *testing.T, plans []faults.Decide, f func(t *testing.T, w *testkit.World, c *testkit.Node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Know(diamond())
+		c := w.Start("c", plans...)
+		stop := serve(t, c)
+		f(t, w, c)
+		stop()
+	})
+}
+
+func mustSubmit(t *testing.T, c *testkit.Node, wf string, d *dag.Definition) {
+	t.Helper()
+	if _, err := c.Submit(t.Context(), coord.Submission{ID: wf, Definition: d}); err != nil {
+		t.Fatalf("Submit(%s) = %v", wf, err)
+	}
+}
+
+func report(t *testing.T, w *testkit.World, wf, task string) {
+	t.Helper()
+	w.Report(t.Context(), msg.Completion{Workflow: wf, Task: task, Attempt: 1, Success: true})
+}
+
+func expect(t *testing.T, w *testkit.World, when, want string) {
+	t.Helper()
+	wf, _, _ := strings.Cut(want, " ")
+	if got := w.Status(t.Context(), wf); got != want {
+		t.Errorf("%s:\ngot  %s\nwant %s", when, got, want)
+	}
+}
+
+// slowSaves makes the saves of one workflow take their time.
+func slowSaves(wf string, d time.Duration) faults.Decide {
+	return func(c faults.Call) faults.Fate {
+		if c.Op == "States.Save" && c.Key == wf {
+			return faults.Fate{Delay: d}
+		}
+		return faults.Fate{}
+	}
+}
+
+func TestASlowWorkflowHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	armed := false
+	plan := func(c faults.Call) faults.Fate {
+		if !armed {
+			return faults.Fate{}
+		}
+		return slowSaves("slow", 12*time.Second)(c)
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		mustSubmit(t, c, "slow", diamond())
+		mustSubmit(t, c, "fast", diamond())
+		armed = true
+		report(t, w, "slow", "A")
+		report(t, w, "fast", "A")
+		time.Sleep(time.Second)
+		// The first round is still at the slow workflow.
+		report(t, w, "fast", "B")
+		report(t, w, "slow", "A")
+		time.Sleep(time.Second)
+		expect(t, w, "two seconds later", "fast running   A:completed B:completed C:running D:pending")
+		report(t, w, "fast", "C")
+		time.Sleep(time.Second)
+		expect(t, w, "three seconds later", "fast running   A:completed B:completed C:completed D:ready")
+		time.Sleep(5 * time.Second)
+		expect(t, w, "marks are stored within five seconds", "fast running   A:completed B:completed C:completed D:running")
+		expect(t, w, "meanwhile", "slow running   A:running B:pending C:pending D:pending")
+		time.Sleep(25 * time.Second)
+		expect(t, w, "at last", "slow running   A:completed B:running C:running D:pending")
+	})
+}
+
+func TestMarksAreStoredInTime(t *testing.T) {
+	t.Parallel()
+	serving(t, nil, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		mustSubmit(t, c, "w", diamond())
+		report(t, w, "w", "A")
+		synctest.Wait()
+		expect(t, w, "at once", "w running   A:completed B:ready C:ready D:pending")
+		time.Sleep(2500 * time.Millisecond)
+		expect(t, w, "soon", "w running   A:completed B:running C:running D:pending")
+		saves := c.Count()["saves"]
+		time.Sleep(10 * time.Minute)
+		if got := c.Count()["saves"]; got != saves {
+			t.Errorf("%d more saves in ten quiet minutes", got-saves)
+		}
+	})
+}
+
+func TestWakesGrowRare(t *testing.T) {
+	t.Parallel()
+	down := false
+	plan := func(c faults.Call) faults.Fate {
+		if down && c.Op == "Queue.Send" && c.Key == "cpu" {
+			return faults.Fate{Before: fault.New(fault.Unavailable, "down")}
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		mustSubmit(t, c, "w", diamond())
+		down = true
+		report(t, w, "w", "A")
+		time.Sleep(time.Hour)
+		// 1 + 2 + 4 + ... + 256 s, then every five minutes.
+		if got := c.Count()["wakes"]; got < 15 || got > 26 {
+			t.Errorf("%d wakes in an hour, want about 20", got)
+		}
+		down = false
+		time.Sleep(6 * time.Minute)
+		w.Take(t.Context())
+		if w.Taken["w/B#1"] != 1 || w.Taken["w/C#1"] != 1 {
+			t.Errorf("after the outage %v was sent, want B and C once", w.Taken)
+		}
+	})
+}
+
+func TestStoppingFinishesTheRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Options.Holder = "c"
+		w.Know(diamond())
+		slow := false
+		c := w.Start("c", func(call faults.Call) faults.Fate {
+			if slow && call.Op == "States.Save" {
+				return faults.Fate{Delay: 3 * time.Second}
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", diamond())
+		stop := serve(t, c)
+		time.Sleep(time.Second)
+		slow = true
+		report(t, w, "w", "A")
+		time.Sleep(time.Second)
+		stop()
+		expect(t, w, "after the stop", "w running   A:completed B:running C:running D:pending")
+		if got := w.Queue(t.Context(), w.Store.Queues.Queue(testkit.Inbox)); got != "-" {
+			t.Errorf("the inbox holds %s", got)
+		}
+		if holder, err := w.Store.Leases.Holder(t.Context(), "_coordinator.lock"); err != nil || holder != "" {
+			t.Errorf("the lease is held by %q, %v", holder, err)
+		}
+	})
+}
+
+func TestTheLeaseHasOneHolder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Know(diamond())
+		w.Options.Holder = "one"
+		one := w.Start("one")
+		w.Options.Holder = "two"
+		two := w.Start("two")
+		stopOne, stopTwo := serve(t, one), serve(t, two)
+		mustSubmit(t, one, "w", diamond())
+		time.Sleep(10 * time.Minute) // far longer than a lease
+		report(t, w, "w", "A")
+		time.Sleep(5 * time.Second)
+		drained := map[string]int64{"one": one.Count()["received"], "two": two.Count()["received"]}
+		if drained["one"]+drained["two"] != 1 {
+			t.Errorf("received: %v, want one message in all", drained)
+		}
+		holder, err := w.Store.Leases.Holder(ctx, "_coordinator.lock")
+		if err != nil || drained[holder] != 1 {
+			t.Errorf("the lease is held by %q, %v; received: %v", holder, err, drained)
+		}
+		// Without its holder the other goes on.
+		stops := map[string]func(){"one": stopOne, "two": stopTwo}
+		stops[holder]()
+		delete(stops, holder)
+		time.Sleep(20 * time.Second)
+		report(t, w, "w", "B")
+		time.Sleep(5 * time.Second)
+		expect(t, w, "after the take-over", "w running   A:completed B:completed C:running D:pending")
+		for _, stop := range stops {
+			stop()
+		}
+	})
+}
+
+// A process that never comes back leaves its messages to time, its claims and
+// due rows to the sweep of another.
+func TestServeRepairsWhatAnotherLeft(t *testing.T) {
+	t.Parallel()
+	serving(t, nil, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		dead := w.Start("dead", faults.StopBefore(6)) // between the first save and the first send
+		if _, err := dead.Submit(t.Context(), coord.Submission{ID: "w", Definition: diamond()}); err == nil {
+			t.Fatal("the submission did not stop")
+		}
+		expect(t, w, "at first", "w pending   A:ready B:pending C:pending D:pending")
+		time.Sleep(3 * time.Minute)
+		expect(t, w, "after a sweep", "w running   A:running B:pending C:pending D:pending")
+		if n := c.Count()["repairs_claim"]; n != 1 {
+			t.Errorf("%d claims were repaired, want 1", n)
+		}
+	})
+}
