@@ -112,10 +112,14 @@ func (d *doctor) examine(ctx context.Context) error {
 			filter.Status = append(filter.Status, s.String())
 		}
 	}
-	if d.open, _, err = d.s.store.Index.List(ctx, filter); err != nil {
+	var more string
+	if d.open, more, err = d.s.store.Index.List(ctx, filter); err != nil {
 		return err
 	}
 	d.add(levelOK, "store", d.s.place, "", "it can be read; %s", plural(len(d.open), "workflow has not ended", "workflows have not ended"))
+	if more != "" {
+		d.add(levelInfo, "workflows", d.s.place, "", "there are more open workflows than the %d that were looked at, the newest", maxExamined)
+	}
 	d.waiting = map[string]bool{}
 	for _, row := range d.open {
 		if err := d.examineWorkflow(ctx, row); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobq/core/coord"
+	"jobq/core/fault"
 	"jobq/core/state"
 )
 
@@ -26,7 +28,7 @@ The answer is read from the state itself, never from a listing.`,
 			}
 			return a.with(cmd.Context(), func(s *session) error {
 				if !withTasks {
-					sum, err := s.Status(cmd.Context(), args[0])
+					sum, err := s.summary(cmd.Context(), args[0])
 					if err != nil {
 						return err
 					}
@@ -44,6 +46,25 @@ The answer is read from the state itself, never from a listing.`,
 	cmd.Flags().BoolVar(&withTasks, "tasks", false, "list the tasks, at most 1000")
 	cmd.Flags().StringVar(&after, "after", "", "with --tasks, begin behind the task of this `NAME` (the \"next\" of the page before)")
 	return cmd
+}
+
+// summary is Status without the definition, which is most of the work for a large
+// workflow: the name is in the index row, everything else in the state.
+func (s *session) summary(ctx context.Context, id string) (coord.Summary, error) {
+	w, err := s.loadState(ctx, id)
+	if err != nil {
+		return coord.Summary{}, err
+	}
+	row, err := s.store.Index.Get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		// The row is derived and may be late.
+		return s.Status(ctx, id)
+	}
+	return coord.Summary{
+		WorkflowID: w.ID, Name: row.Name, Status: w.Status.String(), CancelRequested: w.CancelRequested,
+		Total: len(w.TaskStatus), Counts: w.Counts(), CreatedAt: coord.Time{Time: w.CreatedAt}, UpdatedAt: coord.Time{Time: w.UpdatedAt},
+		Error: w.Error,
+	}, err
 }
 
 func (a *app) printStatus(s coord.Summary, asJSON bool) error {
