@@ -1,0 +1,95 @@
+package azbus
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+)
+
+// closeBound is how long saying goodbye may take.
+const closeBound = 5 * time.Second
+
+// connection is a client with its links by queue.
+type connection struct {
+	client *azservicebus.Client
+	once   sync.Once
+
+	mu      sync.Mutex
+	senders map[string]*azservicebus.Sender
+	// managers never receive: they settle, renew and look.
+	managers map[string]*azservicebus.Receiver
+	// idle are receivers that nobody uses; each serves one Receive at a time.
+	idle map[string][]*azservicebus.Receiver
+}
+
+func newConnection(client *azservicebus.Client) *connection {
+	return &connection{
+		client:   client,
+		senders:  map[string]*azservicebus.Sender{},
+		managers: map[string]*azservicebus.Receiver{},
+		idle:     map[string][]*azservicebus.Receiver{},
+	}
+}
+
+func (c *connection) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	// The links are gone either way, and the service frees what it held.
+	_ = c.client.Close(ctx)
+}
+
+func (c *connection) sender(q *queue) (*azservicebus.Sender, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.senders[q.key]; s != nil {
+		return s, nil
+	}
+	s, err := c.client.NewSender(q.parent, nil)
+	if err == nil {
+		c.senders[q.key] = s
+	}
+	return s, err
+}
+
+func (c *connection) manager(q *queue) (*azservicebus.Receiver, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.managers[q.key]; r != nil {
+		return r, nil
+	}
+	r, err := c.open(q)
+	if err == nil {
+		c.managers[q.key] = r
+	}
+	return r, err
+}
+
+func (c *connection) open(q *queue) (*azservicebus.Receiver, error) {
+	o := &azservicebus.ReceiverOptions{}
+	if q.dead {
+		o.SubQueue = azservicebus.SubQueueDeadLetter
+	}
+	return c.client.NewReceiverForQueue(q.parent, o)
+}
+
+// borrow returns a receiver that nobody else uses until giveBack, and whether
+// it is a new one.
+func (c *connection) borrow(q *queue) (r *azservicebus.Receiver, fresh bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if all := c.idle[q.key]; len(all) > 0 {
+		// The last one, which has most likely asked for messages that did not come.
+		c.idle[q.key] = all[:len(all)-1]
+		return all[len(all)-1], false, nil
+	}
+	r, err = c.open(q)
+	return r, true, err
+}
+
+func (c *connection) giveBack(q *queue, r *azservicebus.Receiver) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle[q.key] = append(c.idle[q.key], r)
+}

@@ -1,0 +1,162 @@
+package azbus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"jobq/core/fault"
+	"jobq/core/port"
+)
+
+// gatherings is how often a receive goes on for more, while more keeps coming.
+const gatherings = 5
+
+// Receive locks each message for the lock time of the queue, whatever o.Lock
+// says. It asks for no more than o.Max.
+func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Delivery, error) {
+	if o.Max <= 0 || o.Lock <= 0 {
+		return nil, fault.Newf(fault.Invalid, "a receive from queue %s needs a number of messages and a lock", q.name)
+	}
+	r, c, err := q.receiver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, max(o.Wait, q.bus.o.ShortestWait))
+	defer cancel()
+	messages, err := q.gather(wait, r, min(o.Max, maxBatch))
+	switch {
+	case len(messages) > 0 || err != nil && wait.Err() != nil && !broken(err):
+		// That the time is up says nothing about the receiver.
+		c.giveBack(q, r)
+	case err == nil:
+		// The client hides that the link broke while it waited.
+		q.bus.discard(c)
+		return nil, fault.Newf(fault.Unavailable, "the connection to queue %s of %s was lost", q.name, q.bus.o.Namespace)
+	default:
+		q.bus.discard(c)
+		return nil, q.fail(ctx, ctx, err, "receiving from")
+	}
+	if len(messages) == 0 && ctx.Err() != nil {
+		return nil, q.fail(ctx, ctx, err, "receiving from")
+	}
+	now := time.Now()
+	ds := make([]port.Delivery, len(messages))
+	for i, m := range messages {
+		ds[i] = q.delivery(m)
+		ds[i].Count = int(m.DeliveryCount) + q.earlier(m)
+		ds[i].Receipt = receiptOf(m).String()
+		ds[i].Until = q.until(m, now)
+	}
+	return ds, nil
+}
+
+// receiver borrows a receiver whose link is there: making one takes longer than
+// a receive may wait, and says whether the queue exists.
+func (q *queue) receiver(ctx context.Context) (*azservicebus.Receiver, *connection, error) {
+	var found *azservicebus.Receiver
+	var on *connection
+	err := q.call(ctx, "receiving from", func(ctx context.Context, c *connection) error {
+		r, fresh, err := c.borrow(q)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			if _, err := r.PeekMessages(ctx, 1, &azservicebus.PeekMessagesOptions{FromSequenceNumber: new(int64(0))}); err != nil {
+				return errors.Join(err, r.Close(ctx))
+			}
+		}
+		found, on = r, c
+		return nil
+	})
+	return found, on, err
+}
+
+// gather waits for a first message until ctx ends, and then goes on while more
+// comes: the client returns soon after the first, with less than there is.
+func (q *queue) gather(ctx context.Context, r *azservicebus.Receiver, most int) ([]*azservicebus.ReceivedMessage, error) {
+	o := &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: q.bus.o.Gather}
+	all, err := r.ReceiveMessages(ctx, most, o)
+	for range gatherings {
+		if err != nil || len(all) == 0 || len(all) == most || ctx.Err() != nil {
+			break
+		}
+		more, cancel := context.WithTimeout(ctx, q.bus.o.Gather)
+		var next []*azservicebus.ReceivedMessage
+		next, err = r.ReceiveMessages(more, most-len(all), o)
+		cancel()
+		if len(next) == 0 {
+			break
+		}
+		all = append(all, next...)
+	}
+	return all, err
+}
+
+// delivery is what a message is, received or peeked.
+func (q *queue) delivery(m *azservicebus.ReceivedMessage) port.Delivery {
+	d := port.Delivery{ID: m.MessageID, Body: body(m), Reason: reason(m)}
+	if m.EnqueuedTime != nil {
+		d.Sent = *m.EnqueuedTime
+	}
+	return d
+}
+
+// body returns the bytes of a message, also of one that a client in another
+// language wrote as a text or in parts.
+func body(m *azservicebus.ReceivedMessage) []byte {
+	if m.Body != nil || m.RawAMQPMessage == nil {
+		return m.Body
+	}
+	switch v := m.RawAMQPMessage.Body.Value.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return v
+	}
+	var whole []byte
+	for _, part := range m.RawAMQPMessage.Body.Data {
+		whole = append(whole, part...)
+	}
+	return whole
+}
+
+// until is when a lock ends by our clock. The service tells it by its own,
+// which may be ahead: no lock is longer than that of the queue.
+func (q *queue) until(m *azservicebus.ReceivedMessage, now time.Time) time.Time {
+	longest := now.Add(q.bus.o.Lock)
+	if m.LockedUntil == nil || m.LockedUntil.After(longest) {
+		return longest
+	}
+	return *m.LockedUntil
+}
+
+// deliveriesProperty carries the deliveries before a release.
+const deliveriesProperty = "jobq-deliveries"
+
+// earlier returns the deliveries of a message before it was given back. A dead
+// letter begins anew.
+func (q *queue) earlier(m *azservicebus.ReceivedMessage) int {
+	n, _ := m.ApplicationProperties[deliveriesProperty].(int64)
+	if q.dead || n < 0 {
+		return 0
+	}
+	return int(n)
+}
+
+// reasonMark is the reason of dead letters that Poison made; what it says to
+// people is the description.
+const reasonMark = "jobq"
+
+func reason(m *azservicebus.ReceivedMessage) string {
+	var parts []string
+	for _, p := range []*string{m.DeadLetterReason, m.DeadLetterErrorDescription} {
+		if p != nil && *p != "" && *p != reasonMark {
+			parts = append(parts, *p)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
