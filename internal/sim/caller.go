@@ -24,7 +24,9 @@ type order struct {
 	workload   *Workload
 
 	acknowledged bool
-	refused      bool
+	// applied says that a stored state remembers it.
+	applied bool
+	refused bool
 }
 
 func (o *order) String() string {

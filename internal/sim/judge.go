@@ -28,6 +28,7 @@ func (w *World) judge() {
 			}
 		}
 	}
+	l.judgeOrders()
 	for _, cp := range w.coordinators {
 		if !cp.p.dead {
 			w.harvest(cp.c)
@@ -45,5 +46,20 @@ func (l *ledger) judgeRow(wf *workflow) {
 		l.w.violate("the index agrees", "workflow %s is %s, its row says %s (version %d, state %d)", wf.id, wf.s.Status, row.Status, row.StateVersion, wf.s.Version)
 	case wf.s.Status != state.WorkflowPurged && row.Epoch != wf.s.Epoch:
 		l.w.violate("the index agrees", "workflow %s has epoch %d, its row %d", wf.id, wf.s.Epoch, row.Epoch)
+	}
+}
+
+// judgeOrders holds answers to what the states remember.
+func (l *ledger) judgeOrders() {
+	for _, o := range l.orders {
+		if o.kind == "submit" {
+			continue
+		}
+		if o.acknowledged && !o.applied {
+			l.w.violate("answers are true", "%s was acknowledged and no state has it", o)
+		}
+		if o.refused && o.applied {
+			l.w.violate("answers are true", "%s was refused and a state has it", o)
+		}
 	}
 }

@@ -46,6 +46,7 @@ type workflow struct {
 	life   int
 	s      *state.Workflow
 	plan   *reference
+	model  *model
 	// flagged is when the cancel that counts now was written into the state, -1 for
 	// none.
 	cancelled time.Duration

@@ -20,6 +20,9 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 	before := wf.s
 	wf.s = s
 	if s.Status == state.WorkflowPurged {
+		for _, c := range s.Commands {
+			l.order(c.ID)
+		}
 		wf.cancelled = -1
 		return
 	}
@@ -39,6 +42,9 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 	if before != nil {
 		l.moved(p, wf, before, s)
 	}
+	if len(w.Violations) == 0 {
+		l.explain(p, wf, before, s)
+	}
 }
 
 // stateBound is what a state may have in bytes.
@@ -54,7 +60,7 @@ func (l *ledger) begun(wf *workflow, before, s *state.Workflow) {
 		l.w.violate("states fit their definition", "the state of %s names a definition that nobody submitted", wf.id)
 		d = &dag.Definition{}
 	}
-	wf.plan = newReference(d)
+	wf.plan, wf.model = newReference(d), newModel(d)
 	if before != nil && (s.Epoch <= before.Epoch || s.BornEpoch != s.Epoch && s.BornEpoch <= before.BornEpoch) {
 		l.w.violate("lives are apart", "%s begins life %d at epoch %d, the one before had %d", wf.id, wf.life, s.Epoch, before.Epoch)
 	}
@@ -74,6 +80,7 @@ func (l *ledger) moved(p *process, wf *workflow, before, s *state.Workflow) {
 	if s.Epoch < before.Epoch {
 		w.violate("versions count", "%s stored epoch %d of %s over epoch %d", p.name, s.Epoch, wf.id, before.Epoch)
 	}
+	l.active(wf, s)
 	for t := range s.TaskStatus {
 		name := wf.plan.d.Tasks[t].Name
 		if s.Attempt[t] < before.Attempt[t] || s.Attempt[t] > before.Attempt[t]+1 && s.Epoch == before.Epoch {
@@ -86,5 +93,29 @@ func (l *ledger) moved(p *process, wf *workflow, before, s *state.Workflow) {
 			before.Outputs[int32(t)] != s.Outputs[int32(t)] {
 			w.violate("an end is final", "the output of %s/%s changed", wf.id, name)
 		}
+	}
+}
+
+// active holds a state to its limits: slots, and a cancel that leaves nobody
+// waiting.
+func (l *ledger) active(wf *workflow, s *state.Workflow) {
+	active, parked := 0, 0
+	for t, status := range s.TaskStatus {
+		switch {
+		case status.Numbered():
+			active++
+		case status == state.Parked && s.NotBefore[int32(t)] == 0:
+			parked++
+		}
+		if s.CancelRequested && (status == state.Pending || status == state.Parked) {
+			l.w.violate("a cancel leaves nobody waiting", "%s is being cancelled and %s waits", wf.id, wf.plan.d.Tasks[t].Name)
+		}
+	}
+	limit := wf.plan.d.MaxParallelism
+	if limit > 0 && active > limit {
+		l.w.violate("slots are kept", "%s has %d tasks under way, the limit is %d", wf.id, active, limit)
+	}
+	if parked > 0 && (limit == 0 || active < limit) {
+		l.w.violate("slots are used", "%s has %d tasks waiting and a free slot", wf.id, parked)
 	}
 }
