@@ -65,6 +65,9 @@ func rules() []rule {
 		{pkg: "store", ours: []string{"core/port", "core/fault", "core/dag", "core/sched", "store/memory", "store/local", "store/wrap"}},
 		{pkg: "store/memory", ours: storeCore()},
 		{pkg: "store/local", ours: storeCore(), others: []string{"modernc.org/sqlite", "golang.org/x/sys"}},
+		{pkg: "store/azbus", ours: storeCore(), others: []string{
+			"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/go-amqp",
+		}},
 		{pkg: "store/wrap/...", ours: []string{"core/port", "core/fault", "core/sched"}},
 		{pkg: "store/storetest", ours: storeCore(), others: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 		{pkg: "worker", ours: []string{"core/msg", "core/port", "core/fault", "core/sched", "worker/..."}},
@@ -80,6 +83,8 @@ func rules() []rule {
 		{pkg: "internal/testkit", ours: []string{"core/...", "store/..."}},
 		{pkg: "internal/archtest"},
 		{pkg: "internal/e2e"},
+		{pkg: "internal/busstand/amqp"},
+		{pkg: "internal/busstand", ours: []string{"internal/busstand/amqp"}},
 		{pkg: "internal/cli", ours: []string{"core/...", "store", "worker/...", "internal/local", "internal/config", "internal/obs"},
 			others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6", "golang.org/x/term", "golang.org/x/sys"}},
 		{pkg: "cmd/jobq", ours: []string{"internal/cli", "worker/...", "core/..."}},
