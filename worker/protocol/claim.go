@@ -174,7 +174,9 @@ func (a *attempt) admit(ctx context.Context) (admission, error) {
 			return nil
 		case err != nil:
 			return err
-		case row.Status == "purged", row.BornEpoch > a.task.Epoch:
+		case row.Status == "purged" && row.Epoch >= a.task.Epoch, row.BornEpoch > a.task.Epoch:
+			// A message of a later epoch is of a new life, whose first row is not
+			// written yet.
 			answer = purged
 		case a.cancelledBy(row.Cancel):
 			answer = cancelled

@@ -216,7 +216,8 @@ func TestTheWorkflowsRowDecidesBeforeTheStart(t *testing.T) {
 		"a withdrawn request":           {cancel: port.CancelRequest{Epoch: 9}, runs: 1, record: true},
 		"a script's flag":               {cancel: port.CancelRequest{Requested: true}, runs: 1, record: true},
 		"a flag of ai4s-jobq":           {cancel: port.CancelRequest{Requested: true}, edit: func(t *msg.Task) { t.Prefix, t.Epoch = "", 0 }, reason: msg.Cancelled, record: true},
-		"purged":                        {row: port.Row{Status: "purged"}},
+		"purged":                        {row: port.Row{Status: "purged", Epoch: 8}},
+		"of a life after the purge":     {row: port.Row{Status: "purged", Epoch: 6}, runs: 1, record: true},
 		"purged and submitted again":    {row: port.Row{Status: "running", BornEpoch: 8}},
 		"submitted again before it was": {row: port.Row{Status: "running", BornEpoch: 7}, runs: 1, record: true},
 	} {
