@@ -123,7 +123,7 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	if err != nil && !final(err) {
 		return answer, err // the claim stays: the command may have been applied
 	}
-	if rows != nil {
+	if rows != nil && answer.Done {
 		return answer, nil // the claim stays: it brings the sweep to the rows
 	}
 	unclaim := c.unclaim(ctx, m)
