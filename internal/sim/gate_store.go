@@ -98,12 +98,21 @@ func (v records) Change(ctx context.Context, k port.RecordKey, r port.Record, if
 
 func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag) error {
 	return v.g.call(ctx, opDeleteRecord, recordKey(k), func(ctx context.Context) error {
-		return v.g.inner.Records.Delete(ctx, k, ifMatch)
+		err := v.g.inner.Records.Delete(ctx, k, ifMatch)
+		if err == nil {
+			v.g.w.ledger.erased(k)
+		}
+		return err
 	})
 }
 
 func (v records) DeleteAll(ctx context.Context, wf string) error {
 	return v.g.call(ctx, opDeleteRecords, wf, func(ctx context.Context) error {
+		for k := range v.g.w.ledger.attempts {
+			if k.Workflow == wf {
+				v.g.w.ledger.erased(k)
+			}
+		}
 		return v.g.inner.Records.DeleteAll(ctx, wf)
 	})
 }

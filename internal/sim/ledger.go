@@ -237,6 +237,12 @@ func (l *ledger) recorded(p *process, k port.RecordKey, r port.Record) {
 	a.ended, a.free, a.ttl = rec.Ended, rec.Free, rec.TTL
 }
 
+// erased is a record that was deleted.
+func (l *ledger) erased(k port.RecordKey) {
+	a := l.attempt(k)
+	a.record, a.owner, a.ended, a.free = nil, "", nil, false
+}
+
 // changedHands judges a write of a record by somebody who may not be its holder.
 func (l *ledger) changedHands(p *process, k port.RecordKey, a *attempt, rec msg.AttemptRecord, silence time.Duration) {
 	held := a.owner != "" && !a.free && a.ended == nil
