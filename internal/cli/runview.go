@@ -174,7 +174,7 @@ func colorSequence(s string) int {
 
 // stopping answers the first Ctrl-C.
 func (v *runView) stopping() {
-	v.screen.printf("jobq: stopping; Ctrl-C again kills (running tasks start again with --resume)")
+	v.screen.printf("jobq: stopping; Ctrl-C again kills; either way, go on: %s", v.a.commandLine("run", "--resume", v.o.WorkflowID))
 }
 
 func (v *runView) close() { v.screen.close() }
