@@ -289,11 +289,14 @@ func TestWhatDoesNotExistIsNotFound(t *testing.T) {
 func TestClientsRecover(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(r rig){
-		"from detached links":       func(r rig) { r.DropLinks("cpu") },
-		"from dropped connections":  func(r rig) { r.DropConnections() },
-		"from an answer lost":       func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, LoseAnswer: true}) },
-		"from a busy server":        func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, Condition: busstand.ServerBusy}) },
-		"from an attach refused":    func(r rig) { r.DropLinks("cpu"); r.Inject(busstand.Rule{Op: busstand.OpAttach, Times: 1, Condition: busstand.Timeout}) },
+		"from detached links":      func(r rig) { r.DropLinks("cpu") },
+		"from dropped connections": func(r rig) { r.DropConnections() },
+		"from an answer lost":      func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, LoseAnswer: true}) },
+		"from a busy server":       func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, Condition: busstand.ServerBusy}) },
+		"from an attach refused": func(r rig) {
+			r.DropLinks("cpu")
+			r.Inject(busstand.Rule{Op: busstand.OpAttach, Times: 1, Condition: busstand.Timeout})
+		},
 		"from a slow answer":        func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, Delay: 20 * time.Millisecond}) },
 		"from sending things twice": func(r rig) { r.Inject(busstand.Rule{Op: busstand.OpSend, Times: 1, Twice: true}) },
 	} {

@@ -1,6 +1,7 @@
 package busstand
 
 import (
+	"math"
 	"net/http"
 	"strings"
 
@@ -19,6 +20,24 @@ type answer struct {
 	status int32
 	text   string
 	value  any
+}
+
+// condition is the condition that goes with the status, empty for success.
+func (a answer) condition() string {
+	switch a.status {
+	case http.StatusUnauthorized:
+		return Unauthorized
+	case http.StatusNotFound:
+		return conditionNotFound
+	case http.StatusGone:
+		return conditionLockLost
+	case http.StatusRequestTimeout:
+		return Timeout
+	case http.StatusServiceUnavailable:
+		return ServerBusy
+	default:
+		return ""
+	}
 }
 
 // request handles a message to a management node or the node of tokens.
@@ -142,14 +161,28 @@ func updateDisposition(q *queue, body amqp.Map) answer {
 	return answer{status: http.StatusOK, value: amqp.Map{}}
 }
 
+// integer reads a number whose type clients choose by its size.
+func integer(m amqp.Map, key string) int64 {
+	v, _ := m.Get(key)
+	switch n := v.(type) {
+	case int64:
+		return n
+	case int32:
+		return int64(n)
+	case uint32:
+		return int64(n)
+	case uint64:
+		return int64(min(n, math.MaxInt64))
+	default:
+		return 0
+	}
+}
+
 func peekMessages(q *queue, body amqp.Map) answer {
-	from, _ := body.Get("from-sequence-number")
-	count, _ := body.Get("message-count")
-	first, _ := from.(int64)
-	most, _ := count.(int32)
+	first, most := integer(body, "from-sequence-number"), integer(body, "message-count")
 	messages := []any{}
 	size := 0
-	for _, m := range q.peek(first, min(int(most), maxPeek)) {
+	for _, m := range q.peek(first, int(min(most, maxPeek))) {
 		b := m.wire()
 		if size += len(b); size > maxPeekBytes && len(messages) > 0 {
 			break
@@ -208,9 +241,15 @@ func (l *link) respond(r *amqp.Message, a answer) {
 	if to == nil {
 		return
 	}
-	m := amqp.Reply(r.Properties.At(amqp.PropertyMessageID), amqp.Map{
+	// Clients look for one or the other spelling, as the service sends both.
+	properties := amqp.Map{
 		{Key: "status-code", Value: a.status}, {Key: "status-description", Value: a.text},
-	}, a.value)
+		{Key: "statusCode", Value: a.status}, {Key: "statusDescription", Value: a.text},
+	}
+	if condition := a.condition(); condition != "" {
+		properties = properties.Set("errorCondition", amqp.Symbol(condition))
+	}
+	m := amqp.Reply(r.Properties.At(amqp.PropertyMessageID), properties, a.value)
 	to.backlog = append(to.backlog, m.Append(nil))
 	to.resume()
 }
