@@ -102,6 +102,9 @@ type QueueProps struct {
 	// DeliveryLimit is the number of deliveries after which the service itself
 	// poisons a message; 0 for none.
 	DeliveryLimit int
+	// AssignsID says that the service names messages itself: Delivery.ID is the
+	// same at every delivery, but it is not Message.ID.
+	AssignsID bool
 	// NativeRelease says that Release keeps the message, else it makes a copy that
 	// carries the number of its deliveries.
 	NativeRelease bool

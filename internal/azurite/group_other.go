@@ -1,0 +1,7 @@
+//go:build !linux
+
+package azurite
+
+import "os/exec"
+
+func dieWithUs(*exec.Cmd) {}
