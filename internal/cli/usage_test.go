@@ -143,8 +143,7 @@ func jsonFields(t reflect.Type, seen map[reflect.Type]bool) []string {
 	}
 	seen[t] = true
 	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" && name != "-" {
 			names = append(names, name)

@@ -112,14 +112,14 @@ func groupLines(s snapshot, most int, p palette) []string {
 	for _, g := range shown {
 		c := g.counts
 		name := text.Pad(text.Snip(line(g.name), width, "…"), width, ' ')
-		row := fmt.Sprintf("  %s %s %d/%d", name, bar(c.Ended(), c.Total(), 10), c.Ended(), c.Total())
+		parts := []string{fmt.Sprintf("  %s %s %d/%d", name, bar(c.Ended(), c.Total(), 10), c.Ended(), c.Total())}
 		for i, n := range countsOf(c) {
 			word := taskWords()[i]
 			if n > 0 && word != state.Completed.String() && word != state.Pending.String() {
-				row += "  " + p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word))
+				parts = append(parts, p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word)))
 			}
 		}
-		lines = append(lines, row)
+		lines = append(lines, strings.Join(parts, "  "))
 	}
 	if more := len(s.groups) - len(shown); more > 0 {
 		lines = append(lines, "  … and "+plural(more, "more group", "more groups"))
