@@ -166,7 +166,7 @@ func (v queue) Release(ctx context.Context, d port.Delivery, delay time.Duration
 
 func (v queue) Poison(ctx context.Context, d port.Delivery, reason string) error {
 	return v.call(ctx, opPoison, v.name+" "+d.ID, func(ctx context.Context) error {
-		v.g.w.path(PathPoison)
+		v.g.w.ledger.poisoned(v.g.p, v.name, d)
 		return v.inner.Poison(ctx, d, reason)
 	})
 }

@@ -2,7 +2,14 @@ package sim
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"strings"
+	"time"
 
+	"jobq/core/coord"
+	"jobq/core/msg"
+	"jobq/core/port"
 	"jobq/core/state"
 )
 
@@ -26,9 +33,12 @@ func (w *World) judge() {
 			if w.o.Sweeps {
 				l.judgeRow(wf)
 			}
+			l.judgeOutputs(wf)
 		}
 	}
 	l.judgeOrders()
+	l.judgeQueues()
+	l.judgeSends()
 	for _, cp := range w.coordinators {
 		if !cp.p.dead {
 			w.harvest(cp.c)
@@ -61,5 +71,130 @@ func (l *ledger) judgeOrders() {
 		if o.refused && o.applied {
 			l.w.violate("answers are true", "%s was refused and a state has it", o)
 		}
+	}
+}
+
+// judgeQueues wants nothing left in queues that somebody serves.
+func (l *ledger) judgeQueues() {
+	for _, name := range l.queueNames() {
+		if name != inbox && l.unserved(name) {
+			continue
+		}
+		if n, err := l.w.admin.Queues.Queue(name).Count(context.Background()); err == nil && n > 0 {
+			l.w.violate("queues end empty", "queue %s still has %d messages", name, n)
+		}
+	}
+}
+
+// poisoned is a message that a program moved to a poison queue: a verdict, never
+// a count.
+func (l *ledger) poisoned(p *process, queue string, d port.Delivery) {
+	l.w.path(PathPoison)
+	if queue != inbox {
+		return
+	}
+	in, err := msg.DecodeInbox(d.Body)
+	if err != nil {
+		return
+	}
+	if wf := l.workflows[workflowOf(in)]; wf != nil && wf.s != nil && wf.s.Status != state.WorkflowPurged {
+		l.w.violate("poison is a verdict", "%s poisoned a message of %s, which exists", p.name, wf.id)
+	}
+}
+
+// judgeSends wants each attempt sent once where nothing crashed.
+func (l *ledger) judgeSends() {
+	const harmless = FaultSet(1<<Conflict | 1<<ClockSkew | 1<<ListLag | 1<<EmptyReceive | 1<<MachineFreeze | 1<<MachineLost | 1<<WorkerStop)
+	if l.w.o.Faults&^harmless != 0 || l.w.o.Network == Ragged || l.w.o.script != nil {
+		return
+	}
+	for _, k := range l.attemptKeys() {
+		if n := l.attempts[k].sends; n > 1 {
+			l.w.violate("sent once without a crash", "%s was sent %d times", recordKey(k), n)
+		}
+	}
+}
+
+// judgeOutputs wants every accepted reference to read back as it was accepted.
+func (l *ledger) judgeOutputs(wf *workflow) {
+	for _, t := range sortedTasks(wf.s.Outputs) {
+		out := wf.s.Outputs[t]
+		name, sum := msg.CanonicalOutput(wf.id, wf.plan.d.Tasks[t].Name), ""
+		switch out.Kind {
+		case state.CanonicalOutput:
+			if out.HasMD5 {
+				sum = hex.EncodeToString(out.MD5[:])
+			}
+		case state.OtherOutput:
+			ref, err := msg.ParseOutputRef(out.Text)
+			if err != nil {
+				l.w.violate("outputs read back", "the reference of %s cannot be read: %v", name, err)
+				continue
+			}
+			name, sum = ref.Blob, ref.MD5
+		default:
+			continue
+		}
+		body, err := l.w.admin.Outputs.Get(context.Background(), name)
+		if err != nil {
+			l.w.violate("outputs read back", "%s cannot be read: %v", name, err)
+			continue
+		}
+		if found := md5.Sum(body); sum != "" && hex.EncodeToString(found[:]) != sum {
+			l.w.violate("outputs read back", "%s is not what was accepted", name)
+		}
+	}
+}
+
+// judgePurged lets a day pass and wants nothing left of purged workflows.
+func (w *World) judgePurged() {
+	var purged []string
+	for _, id := range w.ledger.names {
+		if wf := w.ledger.workflows[id]; wf.s != nil && wf.s.Status == state.WorkflowPurged && !wf.harmed {
+			purged = append(purged, id)
+		}
+	}
+	if len(purged) == 0 || !w.o.Sweeps || len(w.Violations) > 0 {
+		return
+	}
+	w.s.now += 25 * time.Hour
+	w.ended = false
+	p := w.process(coordinatorRole, "janitor")
+	c := coord.New(p.store, clock{w.s, p}, w.options(p))
+	w.s.start(p, p.name, func() {
+		if _, err := c.Sweep(p.ctx); err != nil {
+			w.violate("nothing is left of a purged workflow", "the sweep of the day after fails: %v", err)
+		}
+	}, nil)
+	w.s.loop(w.s.now+time.Minute, func() bool { return p.actors == 0 })
+	w.ended = true
+	for _, id := range purged {
+		w.ledger.judgeLeft(id)
+	}
+	w.kill(p, "")
+}
+
+func (l *ledger) judgeLeft(id string) {
+	bg := context.Background()
+	left := l.blobNames(id + "/")
+	for _, log := range []port.Log{l.w.admin.Events, l.w.admin.TaskLogs} {
+		for name, err := range log.Names(bg, "") {
+			if err == nil && (strings.HasPrefix(name, id+".events/") || strings.HasPrefix(name, "logs/"+id+"/")) {
+				left = append(left, name)
+			}
+		}
+	}
+	for _, k := range l.attemptKeys() {
+		if k.Workflow == id {
+			if _, err := l.w.admin.Records.Read(bg, k); err == nil {
+				left = append(left, "record "+recordKey(k))
+			}
+		}
+	}
+	if _, err := l.w.admin.States.Definition(bg, id); err == nil {
+		left = append(left, "definition")
+	}
+	if len(left) > 0 {
+		l.w.violate("nothing is left of a purged workflow", "of %s: %s", id, strings.Join(left, ", "))
 	}
 }

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -372,3 +374,12 @@ func (l *ledger) dueLeft() string {
 	}
 	return ""
 }
+
+// attemptKeys lists the attempts in a fixed order.
+func (l *ledger) attemptKeys() []port.RecordKey {
+	return slices.SortedFunc(maps.Keys(l.attempts), func(a, b port.RecordKey) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+	})
+}
+
+func sortedTasks[V any](m map[int32]V) []int32 { return slices.Sorted(maps.Keys(m)) }

@@ -41,6 +41,7 @@ func run(c Config, p *pool) *World {
 		w.judge()
 	}
 	w.dismiss()
+	w.judgePurged()
 	return w
 }
 
