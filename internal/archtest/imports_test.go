@@ -68,6 +68,10 @@ func rules() []rule {
 		{pkg: "store/azbus", ours: storeCore(), others: []string{
 			"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus", "github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/go-amqp",
 		}},
+		{pkg: "store/azstorage", ours: storeCore(), others: []string{
+			"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob", "github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue",
+			"github.com/Azure/azure-sdk-for-go/sdk/data/aztables", "github.com/Azure/azure-sdk-for-go/sdk/azcore",
+		}},
 		{pkg: "store/wrap/...", ours: []string{"core/port", "core/fault", "core/sched"}},
 		{pkg: "store/storetest", ours: storeCore(), others: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
 		{pkg: "worker", ours: []string{"core/msg", "core/port", "core/fault", "core/sched", "worker/..."}},
@@ -82,6 +86,7 @@ func rules() []rule {
 		{pkg: "internal/obs", ours: []string{"core/fault"}},
 		{pkg: "internal/testkit", ours: []string{"core/...", "store/..."}},
 		{pkg: "internal/archtest"},
+		{pkg: "internal/azurite", others: []string{"golang.org/x/sys"}},
 		{pkg: "internal/e2e"},
 		{pkg: "internal/busstand/amqp"},
 		{pkg: "internal/busstand", ours: []string{"internal/busstand/amqp"}},
