@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +44,7 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordin
 			}
 			answer, err := apply(cmd.Context(), c, args[0])
 			if err != nil {
-				return commandError(args[0], err)
+				return a.commandError(args[0], err)
 			}
 			if err := a.printAnswer(args[0], answer, asJSON); err != nil || hint == nil {
 				return err
@@ -57,9 +58,9 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordin
 }
 
 // commandError gives a refused command the remedy of somebody who typed it.
-func commandError(id string, err error) error {
-	if fault.Is(err, fault.Conflict) {
-		return fault.Wrapf(fault.Conflict, err, "workflow %s", id).WithRemedy("`jobq status " + id + "` shows its present state")
+func (a *app) commandError(id string, err error) error {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code() == fault.Conflict {
+		return refused.WithRemedy("`" + a.commandLine("status", id) + "` shows its present state")
 	}
 	return err
 }

@@ -67,8 +67,7 @@ func (s *session) task(ctx context.Context, wf, name string) (coord.TaskView, co
 		return coord.TaskView{}, sum, err
 	}
 	if len(sum.Tasks) == 0 {
-		return coord.TaskView{}, sum, fault.Newf(fault.NotFound, "workflow %s has no task %s", wf, shellQuote(name)).
-			WithRemedy("`jobq tasks " + wf + "` lists its tasks")
+		return coord.TaskView{}, sum, noTask(wf, name)
 	}
 	return sum.Tasks[0], sum, nil
 }

@@ -30,13 +30,13 @@ can go on. The event log keeps who did it and when.`,
 				return err
 			}
 			return a.with(cmd.Context(), func(s *session) error {
-				c, err := s.commander(cmd.Context(), args[0])
+				c, err := s.commander(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err
 				}
 				answer, err := c.Mark(cmd.Context(), args[0], args[1], to, output, a.by())
 				if err != nil {
-					return commandError(args[0], err)
+					return a.commandError(args[0], err)
 				}
 				if err := a.printAnswer(args[0], answer, asJSON); err != nil {
 					return err

@@ -59,7 +59,7 @@ func (a *app) purge(ctx context.Context, s *session, ids []string, asJSON bool) 
 		if err == nil {
 			err = a.printAnswer(id, answer, asJSON)
 		} else {
-			err = commandError(id, err)
+			err = a.commandError(id, err)
 		}
 		errs = append(errs, err)
 	}

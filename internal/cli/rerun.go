@@ -59,20 +59,20 @@ func (a *app) rerun(ctx context.Context, s *session, id string, f rerunFlags) er
 			return err
 		}
 	}
-	if f.dryRun {
-		answer, err := s.RerunDry(ctx, id, tasks, downstream)
-		if err != nil {
-			return commandError(id, err)
-		}
-		return a.printPlan(id, answer, f.json)
-	}
-	c, err := s.commander(ctx, id)
+	c, err := s.commander(ctx, id, tasks...)
 	if err != nil {
 		return err
 	}
+	if f.dryRun {
+		answer, err := c.RerunDry(ctx, id, tasks, downstream)
+		if err != nil {
+			return a.commandError(id, err)
+		}
+		return a.printPlan(id, answer, f.json)
+	}
 	answer, err := c.Rerun(ctx, id, tasks, downstream, a.by())
 	if err != nil {
-		return commandError(id, err)
+		return a.commandError(id, err)
 	}
 	if err := a.printAnswer(id, answer, f.json); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobq/core/coord"
+	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/internal/config"
@@ -64,15 +65,34 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 
 // commander returns the coordinator that applies commands to workflow id. The
 // queues of a run of one machine have a name space of their own, in which its
-// inbox has the default name: what a command sends must name that one.
-func (s *session) commander(ctx context.Context, id string) (*coord.Coordinator, error) {
-	_, namespace, err := s.Definition(ctx, id)
-	if err != nil || namespace == "" {
-		return s.Coordinator, err
+// inbox has the default name: what a command sends must name that one. Fails with
+// fault.NotFound when the workflow has not all of tasks.
+func (s *session) commander(ctx context.Context, id string, tasks ...string) (*coord.Coordinator, error) {
+	d, namespace, err := s.Definition(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	missing := map[string]bool{}
+	for _, name := range tasks {
+		missing[name] = true
+	}
+	for i := range d.Tasks {
+		delete(missing, d.Tasks[i].Name)
+	}
+	if len(missing) > 0 {
+		return nil, noTask(id, sortedKeys(missing)[0])
+	}
+	if namespace == "" {
+		return s.Coordinator, nil
 	}
 	o := s.options
 	o.Inbox = ""
 	return coord.New(s.store, s.scheduler, o), nil
+}
+
+func noTask(id, name string) error {
+	return fault.Newf(fault.NotFound, "workflow %s has no task %s", id, shellQuote(name)).
+		WithRemedy("`jobq tasks " + id + "` lists its tasks")
 }
 
 // with opens the store, calls f and closes the store.
