@@ -17,6 +17,8 @@ const (
 	tokenNode        = "$cbs"
 
 	batchFormat = 0x80013700
+	// maxRequest is how large requests and answers of nodes may be.
+	maxRequest = 1 << 20
 )
 
 // link is one direction of one address.
@@ -121,15 +123,11 @@ func (k *conn) mayUse(entity string) bool {
 }
 
 func (l *link) accept(f amqp.Fields) {
-	max := uint64(maxFrame)
-	if l.queue != nil {
-		max = uint64(l.queue.config.MaxMessage)
-	}
 	var first any
 	if l.out {
 		first = uint32(0)
 	}
-	l.session.send(amqp.Attach, l.name, l.handle, !l.out, f.At(3), f.At(4), f.At(5), f.At(6), nil, nil, first, max)
+	l.session.send(amqp.Attach, l.name, l.handle, !l.out, f.At(3), f.At(4), f.At(5), f.At(6), nil, nil, first, uint64(l.largest()))
 	switch {
 	case !l.out:
 		l.credit = grant
@@ -139,6 +137,14 @@ func (l *link) accept(f amqp.Fields) {
 	default:
 		l.queue.receivers = append(l.queue.receivers, l)
 	}
+}
+
+// largest is how many bytes a message may have.
+func (l *link) largest() int {
+	if l.queue == nil {
+		return maxRequest
+	}
+	return l.queue.config.MaxMessage
 }
 
 // refuse answers an attach with a link to nowhere and ends it.
@@ -233,11 +239,7 @@ func (l *link) transfer(f amqp.Fields, payload []byte) {
 		l.partial = []byte{}
 	}
 	l.partial = append(l.partial, payload...)
-	limit := maxFrame
-	if l.queue != nil {
-		limit = l.queue.config.MaxMessage
-	}
-	if len(l.partial) > limit {
+	if len(l.partial) > l.largest() {
 		l.detach(conditionTooLarge, "the message is larger than the link allows")
 		return
 	}

@@ -47,34 +47,19 @@ func (q *queue) fail(ctx, bounded context.Context, err error, doing string) erro
 	}
 }
 
-// conditions are what AMQP and the service call an error. What is missing says
-// by its place (link, session, connection) that the connection is lost.
+// conditions are those that the client hands on. Every other it calls a lost
+// connection and hides.
 var conditions = map[amqp.ErrCond]fault.Code{
-	amqp.ErrCondNotFound:                           fault.NotFound,
-	amqp.ErrCondUnauthorizedAccess:                 fault.Denied,
-	amqp.ErrCondNotAllowed:                         fault.Invalid,
-	amqp.ErrCondMessageSizeExceeded:                fault.TooLarge,
-	amqp.ErrCondResourceLimitExceeded:              fault.Throttled,
-	amqp.ErrCondNotImplemented:                     fault.Invalid,
-	amqp.ErrCondInternalError:                      fault.Unavailable,
-	amqp.ErrCondDetachForced:                       fault.Unavailable,
-	amqp.ErrCondConnectionForced:                   fault.Unavailable,
-	amqp.ErrCondTransferLimitExceeded:              fault.Unavailable,
-	"com.microsoft:server-busy":                    fault.Throttled,
-	"com.microsoft:timeout":                        fault.Unavailable,
-	"com.microsoft:operation-cancelled":            fault.Unavailable,
-	"com.microsoft:entity-disabled":                fault.Denied,
-	"com.microsoft:argument-error":                 fault.Invalid,
-	"com.microsoft:argument-out-of-range":          fault.Invalid,
-	"com.microsoft:message-lock-lost":              fault.LeaseLost,
-	"com.microsoft:message-not-found":              fault.LeaseLost,
-	"com.microsoft:store-lock-lost":                fault.Unavailable,
-	"com.microsoft:entity-already-exists":          fault.Exists,
-	"com.microsoft:auth-failed":                    fault.Denied,
-	"com.microsoft:publisher-revoked":              fault.Denied,
-	"com.microsoft:partition-not-owned":            fault.Unavailable,
-	"com.microsoft:resource-limit-exceeded":        fault.Throttled,
-	"com.microsoft:transaction-in-doubt-exception": fault.Unavailable,
+	amqp.ErrCondNotFound:                fault.NotFound,
+	amqp.ErrCondUnauthorizedAccess:      fault.Denied,
+	amqp.ErrCondNotAllowed:              fault.Invalid,
+	amqp.ErrCondMessageSizeExceeded:     fault.TooLarge,
+	amqp.ErrCondResourceLimitExceeded:   fault.Throttled,
+	"com.microsoft:server-busy":         fault.Throttled,
+	"com.microsoft:timeout":             fault.Unavailable,
+	"com.microsoft:operation-cancelled": fault.Unavailable,
+	"com.microsoft:entity-disabled":     fault.Denied,
+	"com.microsoft:message-lock-lost":   fault.LeaseLost,
 }
 
 // codes are those of the client library.
