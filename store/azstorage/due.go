@@ -28,6 +28,9 @@ func (v *index) PutDue(ctx context.Context, d port.Due) error {
 		return tooLarge("the note of due row "+d.Key, len(d.Note), maxText)
 	}
 	partition, key := dueKey(d.Key)
+	if err := checkKey("due row "+d.Key, key); err != nil {
+		return err
+	}
 	return v.t.upsert(ctx, partition, key, columns{
 		"workflow":      d.Workflow,
 		dueColumn:       d.DueAt.UTC().Format(dueLayout),

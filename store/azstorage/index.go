@@ -100,6 +100,10 @@ func (v *index) Project(ctx context.Context, row port.Row, ifMatch port.Tag) (po
 
 // insert stores the first row of a workflow, pointer first.
 func (v *index) insert(ctx context.Context, row port.Row, c columns, doing string) (port.Tag, error) {
+	// The pointer's key is the longer one.
+	if err := checkKey(v.of(row.Workflow), pointerKey(row.CreatedAt, row.Workflow)); err != nil {
+		return "", err
+	}
 	if err := v.point(ctx, row, false, doing); err != nil {
 		return "", err
 	}

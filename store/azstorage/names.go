@@ -16,6 +16,7 @@ const (
 	maxPrefix    = 35
 	maxQueueName = 63
 	maxBlobName  = 1024
+	maxKey       = 512
 )
 
 // checkAccountName holds name to the rule of storage accounts.
@@ -170,6 +171,15 @@ func encodeFolder(name string) string {
 func checkBlobName(what, blob string) error {
 	if n := utf8.RuneCountInString(blob); n > maxBlobName {
 		return fault.Newf(fault.Invalid, "the name of %s has %d characters when written for the store, at most %d are possible", what, n, maxBlobName)
+	}
+	return nil
+}
+
+// checkKey refuses the key of an entity that the service would refuse for its
+// length.
+func checkKey(what, key string) error {
+	if len(key) > maxKey {
+		return fault.Newf(fault.Invalid, "the name of %s has %d characters when written for the table, at most %d are possible", what, len(key), maxKey)
 	}
 	return nil
 }

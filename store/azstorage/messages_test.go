@@ -1,0 +1,316 @@
+package azstorage_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobq/core/fault"
+	"jobq/core/port"
+	"jobq/store/azstorage"
+)
+
+// cpu returns a queue of a fresh account.
+func (a account) cpu(s *port.Store) port.Queue {
+	a.tb.Helper()
+	if err := s.Queues.Ensure(a.tb.Context(), "cpu"); err != nil {
+		a.tb.Fatal(err)
+	}
+	return s.Queues.Queue("cpu")
+}
+
+func sendOne(t testing.TB, q port.Queue, body string) error {
+	t.Helper()
+	for _, err := range q.Send(t.Context(), []port.Message{{Body: []byte(body)}}) {
+		return err
+	}
+	return nil
+}
+
+func receive(t testing.TB, q port.Queue, most int, lock time.Duration) []port.Delivery {
+	t.Helper()
+	ds, err := q.Receive(t.Context(), port.ReceiveOptions{Max: most, Lock: lock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// C01 and C03: what counts is the size of the message as it is encoded, in bytes.
+func TestMessagesUpToTheEdgeArriveByteForByte(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	q := a.cpu(a.open(a.options()))
+	limit := q.Props().MaxMessage
+	for name, c := range map[string]struct {
+		body string
+		fits bool
+	}{
+		"45,000 bytes":       {strings.Repeat("x", 45_000), true},
+		"49,152 bytes":       {strings.Repeat("x", 49_152), true},
+		"49,153 bytes":       {strings.Repeat("x", 49_153), true},
+		"60,000 bytes":       {strings.Repeat("x", 60_000), true},
+		"70,000 bytes":       {strings.Repeat("x", 70_000), false},
+		"the limit":          {strings.Repeat("x", limit), true},
+		"one more":           {strings.Repeat("x", limit+1), false},
+		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), true},
+		"two bytes a letter": {strings.Repeat("é", limit/2), true},
+		// The emulator counts 6 bytes for each of these.
+		"four bytes a letter":   {strings.Repeat("🦆", limit/6), true},
+		"one duck too many":     {strings.Repeat("🦆", limit/4) + "a", false},
+		"line ends of all kind": {"a\nb\r\nc\rd\te", true},
+		"blanks at both ends":   {"  a  ", true},
+		"nothing but blanks":    {"   ", true},
+		"a closing tag":         {"]]></MessageText>", true},
+	} {
+		err := sendOne(t, q, c.body)
+		if !c.fits {
+			if !fault.Is(err, fault.TooLarge) {
+				t.Errorf("%s: Send = error %v, want too large", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: Send = error %v", name, err)
+			continue
+		}
+		ds := receive(t, q, 1, time.Hour)
+		if len(ds) != 1 || string(ds[0].Body) != c.body {
+			t.Errorf("%s: it did not come back byte for byte", name)
+			continue
+		}
+		if errs := q.Acknowledge(t.Context(), ds); errs != nil {
+			t.Errorf("%s: Acknowledge = %v", name, errs)
+		}
+	}
+}
+
+func TestTextThatXMLCannotCarryIsRefusedForThatMessageAlone(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	q := a.cpu(a.open(a.options()))
+	errs := q.Send(t.Context(), []port.Message{{Body: []byte("a\x01b")}, {Body: []byte("a\xffb")}, {Body: []byte("a\ufffeb")}, {Body: []byte("fine \ufffd")}})
+	if len(errs) != 4 || errs[3] != nil {
+		t.Fatalf("Send = %v, want an error for the first three alone", errs)
+	}
+	for _, err := range errs[:3] {
+		if !fault.Is(err, fault.Invalid) {
+			t.Errorf("Send = error %v, want invalid", err)
+		}
+	}
+}
+
+// C05: what cannot be decoded is moved once, as it is, and the others go on.
+func TestPoisonMovesTwoOfTenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	q := a.cpu(a.open(a.options()))
+	bad := map[string]bool{"%%%": true, `{"v":99}`: true}
+	for i := range 10 {
+		body := fmt.Sprintf(`{"n":%d}`, i)
+		if i == 4 {
+			body = "%%%"
+		} else if i == 5 {
+			body = `{"v":99}`
+		}
+		if err := sendOne(t, q, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := 0
+	for _, d := range receive(t, q, 32, time.Minute) {
+		if !bad[string(d.Body)] {
+			good++
+			q.Acknowledge(t.Context(), []port.Delivery{d})
+			continue
+		}
+		if err := q.Poison(t.Context(), d, "cannot be decoded\x00: <\u2028>"); err != nil {
+			t.Error(err)
+		}
+	}
+	var moved []string
+	for _, d := range receive(t, q.PoisonQueue(), 32, time.Minute) {
+		moved = append(moved, string(d.Body))
+		if d.Reason != "cannot be decoded\x00: <\u2028>" || d.Count != 1 {
+			t.Errorf("%s has reason %q and count %d", d.Body, d.Reason, d.Count)
+		}
+		// The reason stays with the message while it is held and given back.
+		if err := q.PoisonQueue().Release(t.Context(), d, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.Sort(moved)
+	if good != 8 || !slices.Equal(moved, []string{"%%%", `{"v":99}`}) {
+		t.Errorf("%d were good and %q moved, want 8 and the two bad ones", good, moved)
+	}
+	for _, d := range receive(t, q.PoisonQueue(), 32, time.Minute) {
+		if d.Reason == "" || !bad[string(d.Body)] {
+			t.Errorf("after a release the poisoned message is %q with reason %q", d.Body, d.Reason)
+		}
+	}
+}
+
+// C06: the newest receipt serves for all that follows.
+func TestRenewedTwiceThenAcknowledgedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	q := a.cpu(a.open(a.options()))
+	if err := sendOne(t, q, "task"); err != nil {
+		t.Fatal(err)
+	}
+	d := receive(t, q, 1, time.Minute)[0]
+	old := d
+	for range 2 {
+		// The stored text is not the caller's to change.
+		d.Body = []byte("scribble")
+		if err := q.Extend(t.Context(), &d, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errs := q.Acknowledge(t.Context(), []port.Delivery{old}); len(errs) != 1 || !fault.Is(errs[0], fault.LeaseLost) {
+		t.Errorf("Acknowledge by the first receipt = %v, want a lost lease", errs)
+	}
+	if err := q.Release(t.Context(), d, 0); err != nil {
+		t.Fatal(err)
+	}
+	d = receive(t, q, 1, time.Minute)[0]
+	if string(d.Body) != "task" || d.Count != 2 {
+		t.Errorf("after two renewals the message is %q at count %d, want task at 2", d.Body, d.Count)
+	}
+	if errs := q.Acknowledge(t.Context(), []port.Delivery{d}); errs != nil {
+		t.Errorf("Acknowledge = %v", errs)
+	}
+	if n, err := q.Count(t.Context()); n != 0 || err != nil {
+		t.Errorf("Count = %d, error %v, want an empty queue", n, err)
+	}
+}
+
+func TestALostAnswerOfASendIsASecondMessageWhenRepeated(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	way := newNetwork()
+	o := a.options()
+	o.Transport = &http.Client{Transport: way}
+	q := a.cpu(a.open(o))
+	way.set(nil, func(r *http.Request) bool { return r.Method == http.MethodPost })
+	if err := sendOne(t, q, "once"); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Send whose answer is lost = error %v, want unavailable", err)
+	}
+	way.heal()
+	if err := sendOne(t, q, "once"); err != nil {
+		t.Fatal(err)
+	}
+	ds := receive(t, q, 32, time.Minute)
+	if len(ds) != 2 {
+		t.Fatalf("%d messages were stored, want 2: the driver tries once and its caller repeated", len(ds))
+	}
+	way.set(nil, func(r *http.Request) bool { return r.Method == http.MethodDelete })
+	for _, err := range q.Acknowledge(t.Context(), ds) {
+		if !fault.Is(err, fault.Unavailable) {
+			t.Errorf("Acknowledge whose answer is lost = error %v, want unavailable", err)
+		}
+	}
+	way.heal()
+	if errs := q.Acknowledge(t.Context(), ds); errs != nil {
+		t.Errorf("Acknowledge again = %v, want done", errs)
+	}
+}
+
+// An Extend whose answer is lost has changed the receipt: nobody knows it, and
+// the message comes back when the new lock ends.
+func TestALostAnswerOfAnExtendLosesTheLock(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	way := newNetwork()
+	o := a.options()
+	o.Transport = &http.Client{Transport: way}
+	q := a.cpu(a.open(o))
+	if err := sendOne(t, q, "task"); err != nil {
+		t.Fatal(err)
+	}
+	d := receive(t, q, 1, time.Minute)[0]
+	receipt := d.Receipt
+	way.set(nil, isPut)
+	if err := q.Extend(t.Context(), &d, time.Second); !fault.Is(err, fault.Unavailable) || d.Receipt != receipt {
+		t.Fatalf("Extend whose answer is lost = error %v with receipt changed %v, want unavailable and the old one", err, d.Receipt != receipt)
+	}
+	way.heal()
+	if err := q.Extend(t.Context(), &d, time.Minute); !fault.Is(err, fault.LeaseLost) {
+		t.Errorf("Extend by the old receipt = error %v, want a lost lease", err)
+	}
+}
+
+func TestThreeHundredMessagesGoAndComeInFewRounds(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := a.open(a.options())
+	q := a.cpu(s)
+	messages := make([]port.Message, 100)
+	for i := range messages {
+		messages[i].Body = fmt.Append(nil, i)
+	}
+	if errs := q.Send(t.Context(), messages); errs != nil {
+		t.Fatalf("Send = %v", errs)
+	}
+	got := map[string]bool{}
+	for rounds := 0; len(got) < len(messages); rounds++ {
+		ds := receive(t, q, 100, time.Hour)
+		if rounds > 4 || len(ds) == 0 || len(ds) > 32 {
+			t.Fatalf("round %d gave %d messages after %d of %d", rounds, len(ds), len(got), len(messages))
+		}
+		for _, d := range ds {
+			got[string(d.Body)] = true
+		}
+		if errs := q.Acknowledge(t.Context(), ds); errs != nil {
+			t.Fatalf("Acknowledge = %v", errs)
+		}
+	}
+}
+
+func TestEnsureByOneWhoMayNotCreate(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.cpu(a.open(a.options()))
+	way := newNetwork()
+	way.set(func(r *http.Request) (*http.Response, error) {
+		if !isPut(r) {
+			return nil, nil
+		}
+		return answer{status: 403, code: "AuthorizationPermissionMismatch"}.to(r)
+	}, nil)
+	o := a.options()
+	o.Transport = &http.Client{Transport: way}
+	// Open goes on without what it may not create.
+	s := a.open(o)
+	if err := s.Queues.Ensure(t.Context(), "cpu"); err != nil {
+		t.Errorf("Ensure of a queue that is there = error %v, want none", err)
+	}
+	if err := s.Queues.Ensure(t.Context(), "gpu"); !fault.Is(err, fault.Denied) {
+		t.Errorf("Ensure of a queue that is absent = error %v, want denied", err)
+	}
+}
+
+func TestQueuesOfAnotherAccount(t *testing.T) {
+	t.Parallel()
+	here, there := newAccount(t), newAccount(t)
+	o := here.options()
+	o.Queues = &there.account
+	q := here.cpu(here.open(o))
+	other, err := azstorage.OpenQueues(azstorage.Options{Account: there.account})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sendOne(t, other.Queue("cpu"), "task"); err != nil {
+		t.Fatal(err)
+	}
+	if ds := receive(t, q, 1, time.Minute); len(ds) != 1 {
+		t.Errorf("the store received %d messages that its queue account has, want 1", len(ds))
+	}
+	if _, err := here.open(here.options()).Queues.Queue("cpu").Count(context.WithoutCancel(t.Context())); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the state account has the queue too: error %v", err)
+	}
+}
