@@ -2,6 +2,7 @@ package azbus
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,7 +23,19 @@ type connection struct {
 	managers map[string]*azservicebus.Receiver
 	// idle are receivers that nobody uses; each serves one Receive at a time.
 	idle map[string][]*azservicebus.Receiver
+	// held are the messages that were received and not settled, by lock token.
+	held map[[16]byte]heldMessage
+	// prune is the size of held at which those are dropped whose lock is over.
+	prune int
 }
+
+type heldMessage struct {
+	m     *azservicebus.ReceivedMessage
+	until time.Time
+}
+
+// leastHeld is how many messages may be held before anybody looks for old ones.
+const leastHeld = 1024
 
 func newConnection(client *azservicebus.Client) *connection {
 	return &connection{
@@ -30,6 +43,8 @@ func newConnection(client *azservicebus.Client) *connection {
 		senders:  map[string]*azservicebus.Sender{},
 		managers: map[string]*azservicebus.Receiver{},
 		idle:     map[string][]*azservicebus.Receiver{},
+		held:     map[[16]byte]heldMessage{},
+		prune:    leastHeld,
 	}
 }
 
@@ -92,4 +107,37 @@ func (c *connection) giveBack(q *queue, r *azservicebus.Receiver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle[q.key] = append(c.idle[q.key], r)
+}
+
+// hold keeps m, so that it can be settled on its link.
+func (c *connection) hold(m *azservicebus.ReceivedMessage, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.held) >= c.prune {
+		now := time.Now()
+		maps.DeleteFunc(c.held, func(_ [16]byte, h heldMessage) bool { return h.until.Before(now) })
+		c.prune = max(leastHeld, 2*len(c.held))
+	}
+	c.held[m.LockToken] = heldMessage{m, until}
+}
+
+// prolong tells that a lock was renewed.
+func (c *connection) prolong(token [16]byte, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := c.held[token]; ok {
+		c.held[token] = heldMessage{h.m, until}
+	}
+}
+
+// release gives up the message with that token. For one that is not held, and
+// for a second try after the first had no answer, the token alone must do.
+func (c *connection) release(token [16]byte) *azservicebus.ReceivedMessage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := c.held[token]; ok {
+		delete(c.held, token)
+		return h.m
+	}
+	return &azservicebus.ReceivedMessage{LockToken: token}
 }

@@ -2,9 +2,10 @@
 //
 // All queues of a namespace share one AMQP connection. A call that finds it
 // broken drops it, and the next call makes a new one. Beside the links that
-// receive, a queue has at most one that sends and one for management. Settling,
-// renewing and looking go through the latter with the lock token alone, so a
-// receipt is good in every process and outlives the link that it came by.
+// receive, a queue has at most one that sends and one for management. A message
+// is settled on the link that it came by where that is still there, else through
+// management by its lock token, so a receipt is good in every process and
+// outlives its link.
 //
 // The client's own repeats are off: store/wrap repeats. (Where the client
 // settles a message it cannot be told so; a bound of time ends it.) A receive asks

@@ -46,7 +46,7 @@ func (q *queue) manage(ctx context.Context, doing string, f func(context.Context
 	bounded, cancel := context.WithTimeout(ctx, callBound)
 	defer cancel()
 	if err := f(bounded); err != nil {
-		return q.fail(ctx, bounded, err, doing)
+		return q.fail(ctx, err, doing)
 	}
 	return nil
 }

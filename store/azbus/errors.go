@@ -18,9 +18,8 @@ import (
 // busyPause is how long the service wants to be left alone when it is busy.
 const busyPause = 10 * time.Second
 
-// fail classifies err of a call that was made under bounded, which ends with
-// ctx or by its own time.
-func (q *queue) fail(ctx, bounded context.Context, err error, doing string) error {
+// fail classifies err of a call for ctx.
+func (q *queue) fail(ctx context.Context, err error, doing string) error {
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return e
 	}
@@ -28,8 +27,8 @@ func (q *queue) fail(ctx, bounded context.Context, err error, doing string) erro
 	switch {
 	case ctx.Err() != nil:
 		return fault.Wrapf(fault.Canceled, context.Cause(ctx), "%s was stopped", where)
-	case bounded.Err() != nil:
-		return fault.Wrapf(fault.Unavailable, err, "%s had no answer within %v", where, callBound)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fault.Wrapf(fault.Unavailable, err, "%s had no answer in time", where)
 	}
 	switch code := codeOf(err); code {
 	case fault.NotFound:

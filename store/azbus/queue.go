@@ -17,6 +17,9 @@ const (
 	deadLetters = "/$DeadLetterQueue"
 	// callBound ends a call that gets no answer.
 	callBound = 30 * time.Second
+	// settleBound is callBound where a message is settled. The client repeats
+	// that by itself after more than this, and then waits for most of a minute.
+	settleBound = 3 * time.Second
 
 	// maxMessage is what a message may have so that it fits, with its properties
 	// and those of a batch, into the 256 KiB of the Standard tier.
@@ -86,25 +89,30 @@ func (q *queue) check() error {
 	return fault.Newf(fault.Invalid, "%q cannot be a Service Bus queue: a name has 1 to 260 letters, digits, dots, hyphens, underscores and slashes, and begins and ends with a letter or digit", q.parent)
 }
 
-// call makes one call on the shared connection within callBound.
+// call makes one call on the shared connection within callBound. Without an
+// answer the connection is taken for dead.
 func (q *queue) call(ctx context.Context, doing string, f func(ctx context.Context, c *connection) error) error {
+	return q.within(ctx, callBound, doing, f)
+}
+
+func (q *queue) within(ctx context.Context, bound time.Duration, doing string, f func(ctx context.Context, c *connection) error) error {
 	if err := q.check(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return q.fail(ctx, ctx, ctx.Err(), doing)
+		return q.fail(ctx, ctx.Err(), doing)
 	}
 	c, err := q.bus.connection()
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, callBound)
+	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if err := f(bounded, c); err != nil {
-		if broken(err) || bounded.Err() != nil && ctx.Err() == nil {
+		if broken(err) || bound == callBound && bounded.Err() != nil && ctx.Err() == nil {
 			q.bus.discard(c)
 		}
-		return q.fail(ctx, bounded, err, doing)
+		return q.fail(ctx, err, doing)
 	}
 	return nil
 }

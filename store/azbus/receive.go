@@ -38,10 +38,10 @@ func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deli
 		return nil, fault.Newf(fault.Unavailable, "the connection to queue %s of %s was lost", q.name, q.bus.o.Namespace)
 	default:
 		q.bus.discard(c)
-		return nil, q.fail(ctx, ctx, err, "receiving from")
+		return nil, q.fail(ctx, err, "receiving from")
 	}
 	if len(messages) == 0 && ctx.Err() != nil {
-		return nil, q.fail(ctx, ctx, err, "receiving from")
+		return nil, q.fail(ctx, err, "receiving from")
 	}
 	now := time.Now()
 	ds := make([]port.Delivery, len(messages))
@@ -50,6 +50,7 @@ func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deli
 		ds[i].Count = int(m.DeliveryCount) + q.earlier(m)
 		ds[i].Receipt = receiptOf(m).String()
 		ds[i].Until = q.until(m, now)
+		c.hold(m, ds[i].Until)
 	}
 	return ds, nil
 }

@@ -55,32 +55,55 @@ func parseReceipt(text string) (r receipt, ok bool) {
 	return r, errors.Join(tokenErr, err) == nil
 }
 
-// settle calls f with a message that has the lock token of d and nothing else.
+// settle calls f with what is known of the message of d: in the process that
+// received it, what settles on the link that it came by, which costs half as
+// much; else its lock token, which settles through management.
 func (q *queue) settle(ctx context.Context, d port.Delivery, doing string, f func(ctx context.Context, r *azservicebus.Receiver, m *azservicebus.ReceivedMessage) error) error {
 	known, ok := parseReceipt(d.Receipt)
 	if !ok {
-		if _, err := q.Peek(ctx, 1); err != nil {
-			return err
-		}
-		return fault.Newf(fault.Invalid, "%q is not a receipt of queue %s", d.Receipt, q.name)
+		return q.noReceipt(ctx, d)
 	}
-	return q.call(ctx, doing, func(ctx context.Context, c *connection) error {
+	err := q.within(ctx, settleBound, doing, func(ctx context.Context, c *connection) error {
 		r, err := c.manager(q)
 		if err != nil {
 			return err
 		}
-		return f(ctx, r, &azservicebus.ReceivedMessage{LockToken: known.token})
+		return f(ctx, r, c.release(known.token))
 	})
+	if fault.Is(err, fault.Unavailable) {
+		// Where the client repeats by itself it hides what was wrong. A look, which
+		// it does not repeat, tells whether the connection is of use.
+		_, _ = q.peek(ctx, 0, 1)
+	}
+	return err
+}
+
+// noReceipt is the answer to a receipt that no queue gave.
+func (q *queue) noReceipt(ctx context.Context, d port.Delivery) error {
+	if _, err := q.Peek(ctx, 1); err != nil {
+		return err
+	}
+	return fault.Newf(fault.Invalid, "%q is not a receipt of queue %s", d.Receipt, q.name)
 }
 
 // Extend locks d for the lock time of the queue from now on, whatever lock is.
 // The receipt stays.
 func (q *queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration) error {
-	return q.settle(ctx, *d, "extending a message of", func(ctx context.Context, r *azservicebus.Receiver, m *azservicebus.ReceivedMessage) error {
+	known, ok := parseReceipt(d.Receipt)
+	if !ok {
+		return q.noReceipt(ctx, *d)
+	}
+	return q.call(ctx, "extending a message of", func(ctx context.Context, c *connection) error {
+		r, err := c.manager(q)
+		if err != nil {
+			return err
+		}
+		m := &azservicebus.ReceivedMessage{LockToken: known.token}
 		if err := r.RenewMessageLock(ctx, m, nil); err != nil {
 			return err
 		}
 		d.Until = q.until(m, time.Now())
+		c.prolong(known.token, d.Until)
 		return nil
 	})
 }
@@ -165,7 +188,13 @@ func (q *queue) Release(ctx context.Context, d port.Delivery, delay time.Duratio
 	if err := q.sendCopy(ctx, d, delay); err != nil {
 		return err
 	}
-	return q.acknowledge(ctx, d)
+	err := q.acknowledge(ctx, d)
+	if fault.Is(err, fault.Unavailable) {
+		// Where only the answer was lost, a caller that repeats the release would
+		// hear that the lock is lost, though all is done.
+		err = q.acknowledge(ctx, d)
+	}
+	return err
 }
 
 func (q *queue) sendCopy(ctx context.Context, d port.Delivery, delay time.Duration) error {
