@@ -78,7 +78,8 @@ func TestConformance(t *testing.T) {
 				return s
 			}}
 		},
-		Tick: time.Second,
+		Tick:  time.Second,
+		Crowd: 150,
 	})
 }
 

@@ -91,8 +91,7 @@ var queueCases = []testCase{
 		same(t, all, []string{"a", "b", "c", "d", "e"}, "messages of both receives")
 	}},
 	{"a crowd is sent and acknowledged whole", func(t *testing.T, e env) {
-		const crowd = 2500
-		q := e.open(t, "cpu")
+		crowd, q := e.crowd, e.open(t, "cpu")
 		messages := make([]port.Message, crowd)
 		for i := range messages {
 			messages[i] = port.Message{ID: fmt.Sprint(i), Body: fmt.Append(nil, i)}
