@@ -3,8 +3,12 @@ package store
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"jobq/core/fault"
 	"jobq/core/port"
@@ -48,12 +52,40 @@ type Options struct {
 	Kind string
 	// Logger hears what a driver has to say. Nil is silent.
 	Logger *slog.Logger
+
+	// Queues and Blobs move queues and outputs of an Azure prefix elsewhere:
+	// sb://NAMESPACE or an account, and ACCOUNT/CONTAINER. Empty leaves them in
+	// the account of the prefix.
+	Queues, Blobs string
+	// HTTPPool is the size of the connection pool that all Azure clients share.
+	HTTPPool int
+	// LookOnly opens a prefix without creating what is missing.
+	LookOnly bool
+	// Getenv reads secrets and the ports of an emulator; nil means os.Getenv.
+	Getenv func(string) string
+}
+
+func (o Options) getenv() func(string) string {
+	if o.Getenv != nil {
+		return o.Getenv
+	}
+	return os.Getenv
+}
+
+// newCredential returns the one credential of this process. It asks for nothing
+// until it is used.
+func newCredential() (azcore.TokenCredential, error) {
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, fault.Wrap(fault.Denied, err, "no way to sign in to Azure is set up")
+	}
+	return credential, nil
 }
 
 // Open opens the store at l. The caller closes it.
 //
-// Fails with fault.Invalid for a storage that this build does not serve, else
-// as the driver says.
+// A storage that is neither local nor memory is the name of an Azure Storage
+// account; devstoreaccount1 stands for Azurite. Fails as the driver says.
 func Open(ctx context.Context, l Location, o Options) (*port.Store, error) {
 	switch l.Storage {
 	case Local:
@@ -65,8 +97,7 @@ func Open(ctx context.Context, l Location, o Options) (*port.Store, error) {
 	case Memory:
 		return memory.New(memory.Options{ProcessIdentity: true}).Port(), nil
 	default:
-		return nil, fault.Newf(fault.Invalid, "storage %q is not served by this build, which keeps its data on this machine as %s/PREFIX", l.Storage, Local).
-			WithRemedy("write " + Local + "/" + l.Prefix)
+		return openAzure(ctx, l, o)
 	}
 }
 

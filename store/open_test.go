@@ -48,11 +48,25 @@ func TestOpenServesWhatItSays(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesOtherStoragesWithARemedy(t *testing.T) {
+func TestOpenRefusesWhatNoServiceWouldTake(t *testing.T) {
 	t.Parallel()
-	_, err := store.Open(t.Context(), store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{})
-	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "myaccount") || !strings.Contains(fault.RemedyOf(err), "local/Trial") {
-		t.Errorf("Open(myaccount) = error %v, remedy %q, want fault invalid that names the account and local/Trial", err, fault.RemedyOf(err))
+	none := func(string) string { return "" }
+	for name, tc := range map[string]struct {
+		location store.Location
+		options  store.Options
+		want     string
+	}{
+		"an account with a hyphen":    {store.Location{Storage: "my-account", Prefix: "Trial"}, store.Options{}, "my-account"},
+		"a prefix that starts with 1": {store.Location{Storage: "myaccount", Prefix: "1st"}, store.Options{}, "1st"},
+		"blobs without a container":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "other"}, "ACCOUNT/CONTAINER"},
+		"blobs as an address":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "https://x/y"}, "ACCOUNT/CONTAINER"},
+		"a namespace with a path":     {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://ns/q"}, "sb://NAMESPACE"},
+	} {
+		tc.options.Getenv = none
+		_, err := store.Open(t.Context(), tc.location, tc.options)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: Open = %v, want fault invalid that names %s", name, err, tc.want)
+		}
 	}
 }
 

@@ -62,7 +62,8 @@ func rules() []rule {
 		{pkg: "core/engine", ours: []string{"core/dag", "core/state", "core/msg", "core/fault"}, banned: engineBans},
 		{pkg: "core/port", ours: []string{"core/state", "core/msg", "core/fault"}},
 		{pkg: "core/coord", ours: []string{"core/..."}},
-		{pkg: "store", ours: []string{"core/port", "core/fault", "core/dag", "core/sched", "store/memory", "store/local", "store/wrap"}},
+		{pkg: "store", ours: []string{"core/port", "core/fault", "core/dag", "core/sched", "store/memory", "store/local", "store/azstorage", "store/azbus", "store/wrap"},
+			others: []string{"github.com/Azure/azure-sdk-for-go/sdk/azcore", "github.com/Azure/azure-sdk-for-go/sdk/azidentity"}},
 		{pkg: "store/memory", ours: storeCore()},
 		{pkg: "store/local", ours: storeCore(), others: []string{"modernc.org/sqlite", "golang.org/x/sys"}},
 		{pkg: "store/azbus", ours: storeCore(), others: []string{
@@ -85,6 +86,7 @@ func rules() []rule {
 		{pkg: "internal/config", ours: []string{"core/fault"}, others: []string{"gopkg.in/yaml.v3"}},
 		{pkg: "internal/obs", ours: []string{"core/fault"}},
 		{pkg: "internal/testkit", ours: []string{"core/...", "store/..."}},
+		{pkg: "internal/sim/...", ours: []string{"core/...", "store/...", "worker/...", "internal/testkit", "internal/sim/..."}},
 		{pkg: "internal/archtest"},
 		{pkg: "internal/azurite", others: []string{"golang.org/x/sys"}},
 		{pkg: "internal/e2e"},

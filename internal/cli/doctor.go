@@ -11,6 +11,7 @@ import (
 	"jobq/core/port"
 	"jobq/core/state"
 	"jobq/internal/config"
+	"jobq/internal/local"
 )
 
 // The levels of a finding.
@@ -167,7 +168,7 @@ func (d *doctor) examineWorkflow(ctx context.Context, row port.StoredRow) error 
 
 // examineRun looks for the process of a run of this machine.
 func (d *doctor) examineRun(ctx context.Context, w *state.Workflow) error {
-	holder, err := d.s.store.Leases.Holder(ctx, "run/"+w.ID)
+	holder, err := d.s.store.Leases.Holder(ctx, local.Lease(w.ID))
 	if err != nil {
 		return err
 	}

@@ -142,6 +142,7 @@ func (a *app) localOptions() (local.Options, error) {
 	return local.Options{
 		Home: home, Prefix: prefix, Workers: cmp.Or(a.values.Int(config.Workers), runtime.NumCPU()), Dir: dir,
 		Executable: program, Version: version(), By: a.user(), Logger: a.log,
+		KillTimeout: a.killTimeout(),
 	}, nil
 }
 

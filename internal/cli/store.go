@@ -52,7 +52,10 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 	if storage == store.Local {
 		a.where = fmt.Sprintf("%s in %s", s.place, home)
 	}
-	s.store, err = store.Open(ctx, l, store.Options{Home: home, Kind: kind, Logger: a.log})
+	s.store, err = store.Open(ctx, l, store.Options{
+		Home: home, Kind: kind, Logger: a.log, Getenv: func(name string) string { return a.env[name] },
+		Queues: a.values.Text(config.Queues), Blobs: a.values.Text(config.Blobs),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +66,10 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 	return s, nil
 }
 
-// commander returns the coordinator that applies commands to workflow id. The
-// queues of a run of one machine have a name space of their own, in which its
-// inbox has the default name: what a command sends must name that one. Fails with
-// fault.NotFound when the workflow has not all of tasks.
+// commander returns the coordinator that applies commands to workflow id. Fails
+// with fault.NotFound when the workflow has not all of tasks.
 func (s *session) commander(ctx context.Context, id string, tasks ...string) (*coord.Coordinator, error) {
-	d, namespace, err := s.Definition(ctx, id)
+	d, _, err := s.Definition(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +83,7 @@ func (s *session) commander(ctx context.Context, id string, tasks ...string) (*c
 	if len(missing) > 0 {
 		return nil, noTask(id, sortedKeys(missing)[0])
 	}
-	if namespace == "" {
-		return s.Coordinator, nil
-	}
-	o := s.options
-	o.Inbox = ""
-	return coord.New(s.store, s.scheduler, o), nil
+	return s.Coordinator, nil
 }
 
 func noTask(id, name string) error {

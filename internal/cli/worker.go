@@ -135,16 +135,21 @@ func causeText(ctx context.Context) string {
 
 func (a *app) workerConfig(s *session, queues []string, onEvent func(protocol.Event)) worker.Config {
 	v := a.values
-	kill := v.Duration(config.KillTimeout)
-	if kill == 0 {
-		kill = -1 * time.Second // never, in the words of package worker
-	}
 	return worker.Config{
 		Store: s.store, Prefix: s.place, Inbox: s.inbox, Queues: queues, Slots: v.Int(config.Slots), Logger: a.log,
-		Visibility: v.Duration(config.TaskVisibility), KillTimeout: kill, IdleTimeout: v.Duration(config.IdleTimeout),
+		Visibility: v.Duration(config.TaskVisibility), KillTimeout: a.killTimeout(), IdleTimeout: v.Duration(config.IdleTimeout),
 		MaxIdleBackoff: v.Duration(config.MaxIdleBackoff), CancelPollInterval: v.Duration(config.CancelPoll),
 		CompletionSendMaxAttempts: v.Int(config.SendAttempts), OnEvent: onEvent, Output: a.logOutput,
 	}
+}
+
+// killTimeout returns the setting in the words of package worker, where 0 is the
+// default and never is below it.
+func (a *app) killTimeout() time.Duration {
+	if d := a.values.Duration(config.KillTimeout); d > 0 {
+		return d
+	}
+	return -1
 }
 
 // logOutput shows what tasks write to those who want to see every step.

@@ -39,6 +39,8 @@ type home struct {
 	bin  string
 	dir  string
 	path string
+	// env is added to the environment of every program.
+	env []string
 }
 
 func newHome(t testing.TB) *home {
@@ -54,7 +56,7 @@ func newHome(t testing.TB) *home {
 func (h *home) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.bin, args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(os.Environ(), "JOBQ_HOME="+h.path)
+	cmd.Env = append(append(os.Environ(), "JOBQ_HOME="+h.path), h.env...)
 	// A program that a test leaves behind must not outlive it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,8 +26,6 @@ import (
 var errWorkflowEnded = errors.New("the workflow has ended")
 
 const (
-	// inboxName is that of coord.Options.Inbox, in the run's name space.
-	inboxName = "workflow-completions"
 	// lookEvery is the rhythm in which commands of other processes are noticed.
 	lookEvery = 500 * time.Millisecond
 	// lastWords bounds what is still read from the store after a stop.
@@ -84,7 +83,7 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 		return coord.Summary{}, err
 	}
 	r.c = coord.New(r.store, sched.Real{}, coord.Options{
-		Prefix: "local/" + r.o.Prefix, Namespace: namespace, Inbox: inboxName,
+		Prefix: "local/" + r.o.Prefix, Namespace: namespace, Inbox: r.inbox(),
 		OnChange: r.changed, Logger: r.o.Logger,
 	})
 	if err := r.begin(ctx, namespace); err != nil {
@@ -99,9 +98,10 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 		return sum, err
 	}
 	work, err := worker.New(worker.Config{
-		Store: r.store, Prefix: "local/" + r.o.Prefix, Inbox: namespace + inboxName,
+		Store: r.store, Prefix: "local/" + r.o.Prefix, Inbox: namespace + r.inbox(),
 		Queues: queues(namespace, d), Slots: r.slots(), Logger: r.o.Logger, Executable: r.o.Executable,
 		Namespace: namespace, Membership: me, CancelPollInterval: time.Second, Cwd: dir, Output: r.output,
+		KillTimeout: r.o.KillTimeout,
 	})
 	if err != nil {
 		return sum, err
@@ -202,7 +202,7 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 	case err == nil && r.o.Definition == nil:
 		return namespace, d, nil
 	case r.o.Definition != nil && (err == nil || fault.Is(err, fault.NotFound)):
-		return r.o.WorkflowID + "/", r.o.Definition, nil
+		return strings.ToLower(r.o.Prefix) + "/" + r.o.WorkflowID + "/", r.o.Definition, nil
 	default:
 		return "", nil, err
 	}
@@ -213,7 +213,7 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 func (r *run) own(ctx context.Context, me port.Membership) error {
 	var err error
 	for range int(guardianTime / ownRetry) {
-		err = r.store.Leases.Acquire(ctx, r.leaseName(), me.ID(), ownedFor)
+		err = r.store.Leases.Acquire(ctx, Lease(r.o.WorkflowID), me.ID(), ownedFor)
 		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
@@ -228,12 +228,17 @@ func (r *run) own(ctx context.Context, me port.Membership) error {
 	return err
 }
 
-func (r *run) leaseName() string { return "run/" + r.o.WorkflowID }
+// Lease names the lease by which one process at a time runs a workflow. Its
+// holder is that process.
+func Lease(workflow string) string { return "run/" + workflow }
+
+// inbox is the name of the completion queue, as every program forms it.
+func (r *run) inbox() string { return strings.ToLower(r.o.Prefix) + "-workflow-completions" }
 
 func (r *run) leave(ctx context.Context, me port.Membership) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWords, errors.New("leaving took too long"))
 	defer cancel()
-	if err := errors.Join(r.store.Leases.Release(ctx, r.leaseName(), me.ID()), me.Leave(ctx)); err != nil {
+	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"log/slog"
+	"time"
 
 	"jobq/core/coord"
 	"jobq/core/dag"
@@ -27,6 +28,9 @@ type Options struct {
 	Executable string
 	Version    string
 	By         string
+	// KillTimeout is the time between SIGTERM and SIGKILL of a command: 0 means
+	// worker.DefaultKillTimeout, below 0 that SIGKILL never follows.
+	KillTimeout time.Duration
 
 	// OnChange is told of every saved change of the workflow, in order.
 	OnChange func(coord.Notice)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
 	"github.com/google/go-cmp/cmp"
 
 	"jobq/core/fault"
@@ -215,5 +216,34 @@ func TestMembersThatFellSilentAreLeftOutAndRemoved(t *testing.T) {
 		if m.PID == 7 {
 			t.Errorf("%s is still there after another process joined a day later", m.ID)
 		}
+	}
+}
+
+// A coordinator of ai4s-jobq holds the lock by a lease of the service itself.
+func TestALockHeldByALeaseOfTheServiceIsTaken(t *testing.T) {
+	t.Parallel()
+	i, ctx := newInstallation(t), t.Context()
+	const name = "_coordinator.lock"
+	if err := i.store.Leases.Acquire(ctx, name, "me", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	client, err := lease.NewBlobClient(i.blobs(t).NewContainerClient("demo-workflows").NewBlobClient(name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.AcquireLease(ctx, 60, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.store.Leases.Acquire(ctx, name, "me", time.Minute); !fault.Is(err, fault.Conflict) {
+		t.Errorf("Acquire of a lock under a lease of the service = error %v, want a conflict", err)
+	}
+	if err := i.store.Leases.Release(ctx, name, "me"); err != nil {
+		t.Errorf("Release = error %v, want none", err)
+	}
+	if _, err := client.ReleaseLease(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.store.Leases.Acquire(ctx, name, "me", time.Minute); err != nil {
+		t.Errorf("Acquire afterwards = error %v", err)
 	}
 }

@@ -91,13 +91,14 @@ func placeGone(code string) bool {
 }
 
 // noAnswer is the error of a call that got no answer: whether the service did
-// what it was asked is unknown, unless no credential could be had.
+// what it was asked is unknown. A sign-in that fails counts as one, since what
+// gives out tokens may be out of reach itself.
 func noAnswer(err error, doing string) *fault.Error {
 	if e, ok := errors.AsType[interface {
 		error
 		NonRetriable()
 	}](err); ok {
-		return fault.Wrapf(fault.Denied, e, "cannot %s: no sign-in works", doing).
+		return fault.Wrapf(fault.Unavailable, e, "cannot %s: no sign-in works", doing).
 			WithRemedy("sign in (`az login`), or give the machine a managed identity with the data roles on the account")
 	}
 	// The text of a url.Error has the whole address, signature included.

@@ -2,11 +2,15 @@ package azstorage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"jobq/core/fault"
 	"jobq/core/port"
@@ -190,5 +194,33 @@ func TestAnEndedContextIsACanceledCallWithItsCause(t *testing.T) {
 	_, err := s.States.Load(ctx, "w", "")
 	if !fault.Is(err, fault.Canceled) || !strings.Contains(err.Error(), "the worker stops") || asked.Load() != 0 {
 		t.Errorf("Load = error %v after %d calls, want canceled with its cause and no call", err, asked.Load())
+	}
+}
+
+// noToken is a credential of a machine that nobody has signed in on.
+type noToken struct{}
+
+func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{}, errors.New("nobody has signed in")
+}
+
+func TestAFailedSignInIsAnOutageWithItsRemedy(t *testing.T) {
+	t.Parallel()
+	s, err := azstorage.Open(t.Context(), azstorage.Options{
+		Account: parse(t, "myaccount"), Prefix: "Demo", Credential: noToken{},
+		Transport: transport(func(r *http.Request) (*http.Response, error) { return answer{status: 401}.to(r) }).client(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, err := range map[string]error{
+		"Load": second(s.States.Load(t.Context(), "w", "")), "Row": second(s.Index.Get(t.Context(), "w")), "Count": second(s.Queues.Queue("cpu").Count(t.Context())),
+	} {
+		if !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.Denied) {
+			t.Errorf("%s without a sign-in = error %v (%v), want unavailable or denied", call, err, fault.CodeOf(err))
+		}
+		if remedy := fault.RemedyOf(err); !strings.Contains(remedy, "sign") {
+			t.Errorf("%s without a sign-in advises %q", call, remedy)
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
+
 	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/store/azstorage"
@@ -312,5 +314,31 @@ func TestQueuesOfAnotherAccount(t *testing.T) {
 	}
 	if _, err := here.open(here.options()).Queues.Queue("cpu").Count(context.WithoutCancel(t.Context())); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the state account has the queue too: error %v", err)
+	}
+}
+
+func TestMessagesNeverExpire(t *testing.T) {
+	t.Parallel()
+	text := emulator.Account(t)
+	a := account{t, parse(t, text)}
+	q := a.cpu(a.open(a.options()))
+	if err := sendOne(t, q, `{"version": 1}`); err != nil {
+		t.Fatal(err)
+	}
+	client, err := azqueue.NewQueueClientFromConnectionString(text, "cpu", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := client.PeekMessage(t.Context(), nil)
+	if err != nil || len(got.Messages) != 1 {
+		t.Fatalf("PeekMessage = %v, error %v", got.Messages, err)
+	}
+	m := got.Messages[0]
+	if m.ExpirationTime == nil || m.ExpirationTime.Year() < 9999 {
+		t.Errorf("the message expires at %v, want never", m.ExpirationTime)
+	}
+	// C04: plain text on the wire, no base64.
+	if *m.MessageText != `{"version": 1}` {
+		t.Errorf("another client reads %q, want the text as it was sent", *m.MessageText)
 	}
 }
