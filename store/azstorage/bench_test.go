@@ -1,6 +1,7 @@
 package azstorage_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -44,10 +45,7 @@ func BenchmarkMessages(b *testing.B) {
 	q := a.cpu(a.open(a.options()))
 	messages := make([]port.Message, 32)
 	for i := range messages {
-		messages[i].Body = make([]byte, 1024)
-		for j := range messages[i].Body {
-			messages[i].Body[j] = 'x'
-		}
+		messages[i].Body = bytes.Repeat([]byte("x"), 1024)
 	}
 	for b.Loop() {
 		if errs := q.Send(b.Context(), messages); errs != nil {
