@@ -115,7 +115,15 @@ func (c *Coordinator) honourFlags(ctx context.Context) error {
 
 func (c *Coordinator) honourFlag(ctx context.Context, row port.StoredRow) error {
 	m := msg.Command{ID: "flag-" + c.newID(), Workflow: row.Workflow, Kind: kindCancel, By: "cancel_requested column"}
-	answer, _, err := c.applyCommand(ctx, m, c.sched.Now())
+	// The flag gets its epoch before the save. From then on workers obey it and no
+	// listing shows it: should the save fail, only the claim leads back here.
+	if err := c.claim(ctx, m); err != nil {
+		return err
+	}
+	answer, rows, err := c.applyCommand(ctx, m, c.sched.Now())
+	if err == nil && rows == nil {
+		err = c.unclaim(ctx, m)
+	}
 	if err == nil && !answer.Done {
 		// Nothing to cancel: the flag must not be met for ever.
 		want := port.CancelRequest{Requested: row.Cancel.Requested, Epoch: max(row.Epoch, 1)}
