@@ -8,6 +8,8 @@ import (
 
 	"jobq/core/coord"
 	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/port"
 	"jobq/core/state"
 )
 
@@ -47,8 +49,8 @@ func (w *World) call(o *order, times int) {
 	c := coord.New(p.store, clock{w.s, p}, w.options(p))
 	p.onStop = func() {
 		w.harvest(c)
-		if times < 2 && w.draw.IntN(3) > 0 {
-			w.s.after(time.Duration(w.draw.Int64N(int64(time.Minute))), nil, func() { w.call(o, times+1) })
+		if times < 2 && (w.o.steady || w.draw.IntN(3) > 0) {
+			w.s.after(w.soon(time.Minute), nil, func() { w.call(o, times+1) })
 			return
 		}
 		w.callers--
@@ -56,7 +58,14 @@ func (w *World) call(o *order, times int) {
 		w.tell(p, "never comes back", "")
 	}
 	w.s.start(p, p.name, func() {
-		w.insist(p, c, o)
+		switch o.kind {
+		case "flag":
+			p.raiseFlag(o.wf)
+		case "rubbish":
+			p.postRubbish(o.wf)
+		default:
+			w.insist(p, c, o)
+		}
 		p.onStop = nil
 		w.harvest(c)
 		w.kill(p, "has its answer")
@@ -111,4 +120,33 @@ func (o *order) give(ctx context.Context, c *coord.Coordinator) error {
 		_, err = c.Purge(ctx, o.wf, cmd)
 	}
 	return err
+}
+
+// raiseFlag asks for a cancel as a script of ai4s-jobq does: it writes the column
+// and nothing else.
+func (p *process) raiseFlag(wf string) {
+	row, err := p.store.Index.Get(p.ctx, wf)
+	if err == nil && !row.Cancel.Requested {
+		_, _ = p.store.Index.SetCancel(p.ctx, wf, port.CancelRequest{Requested: true}, row.Tag)
+	}
+}
+
+// postRubbish puts what nobody can use into the inbox: a text that is no message,
+// a report about a workflow that does not exist, and one about an attempt that
+// was never made.
+func (p *process) postRubbish(wf string) {
+	bodies := [][]byte{[]byte("no message")}
+	for _, c := range []msg.Completion{
+		{Workflow: "stranger", Task: "t0", Attempt: 1, Success: true},
+		{Workflow: wf, Task: "t0", Attempt: 99, Success: true},
+		{Workflow: wf, Task: "nobody", Attempt: 1},
+	} {
+		if body, err := msg.EncodeCompletion(c); err == nil {
+			bodies = append(bodies, body)
+		}
+	}
+	for i, body := range bodies {
+		m := port.Message{ID: fmt.Sprintf("rubbish-%s-%d", p.name, i), Body: body}
+		_ = first(p.store.Queues.Queue(inbox).Send(p.ctx, []port.Message{m}))
+	}
 }

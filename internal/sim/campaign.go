@@ -123,6 +123,9 @@ func (s *Summary) Print(out io.Writer) {
 
 // Command is what repeats the history.
 func (f Failure) Command() string {
+	if f.Config.What != "" {
+		return "go run ./internal/sim/cmd/exhaustive (" + f.Config.What + ")"
+	}
 	return fmt.Sprintf("jobq simulate --seed %d --queue %s", f.Config.Seed, f.Config.Personality)
 }
 

@@ -198,5 +198,8 @@ func (c *command) end(how commandEnd) {
 		c.wp.commands = slices.Delete(c.wp.commands, i, i+1)
 	}
 	w.tell(c.p, "command ended", recordKey(c.key))
+	if how == byItself {
+		w.ledger.endedByItself(c)
+	}
 	w.s.poll(c.p)
 }

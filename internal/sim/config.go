@@ -74,15 +74,24 @@ type Config struct {
 	Commands int
 	// NoWorkers takes all workers away when the storm ends.
 	NoWorkers bool
+	// Burst gives all commands to one workflow within seconds.
+	Burst     bool
 	Workloads []Workload
 	// Record keeps the history as text.
 	Record bool
 	// CrashLimit is that of the workers, 0 for the default.
 	CrashLimit int
 
+	// What says which history of an exhaustive campaign this is.
+	What string
+
 	script func(p *process, o op) Fault
 	choose func(ready []*actor) int
 	orders []order
+	// steady draws no times: what comes by itself comes at once or after a second.
+	steady bool
+	// again delivers the completions of this task a second time.
+	again string
 }
 
 // Workload is one workflow that a caller submits.
@@ -129,6 +138,10 @@ func Draw(seed uint64, p Personality, allowed FaultSet) Config {
 		c.Faults &^= deadly
 	}
 	c.Faults &= allowed
+	c.Burst = r.IntN(4) == 0
+	if r.IntN(3) == 0 {
+		c.CrashLimit = 2 + r.IntN(2)
+	}
 	for i := range 1 + min(r.IntN(4), r.IntN(4)) {
 		c.Workloads = append(c.Workloads, Workload{ID: fmt.Sprintf("w%d", i+1), Definition: drawDefinition(r)})
 	}

@@ -64,11 +64,19 @@ func (w *World) restart(start func()) {
 	if w.ended {
 		return
 	}
-	w.s.after(time.Duration(w.draw.Int64N(int64(90*time.Second))), nil, func() {
+	w.s.after(w.soon(90*time.Second), nil, func() {
 		if !w.ended {
 			start()
 		}
 	})
+}
+
+// soon draws a time up to most, or is one second in a steady world.
+func (w *World) soon(most time.Duration) time.Duration {
+	if w.o.steady {
+		return time.Second
+	}
+	return w.drawTime(most)
 }
 
 // harvest adds the counters of a coordinator to the paths.

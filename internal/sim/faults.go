@@ -140,7 +140,7 @@ type weather struct {
 // thousandths.
 var perCall = [faultKinds]int{
 	FailBefore: 60, AnswerLost: 60, Slow: 20, Throttle: 40, Conflict: 120, StopBefore: 6, StopAfter: 6,
-	Pause: 3, EmptyReceive: 150, MessageLost: 10, Duplicate: 40,
+	Pause: 3, EmptyReceive: 150, MessageLost: 60, Duplicate: 40,
 }
 
 // newWeather draws a rate for each fault of set.

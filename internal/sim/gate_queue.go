@@ -69,9 +69,15 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 				w.ledger.sent(v.g.p, v.name, m)
 			}
 		}
+		if struck == none && w.o.again != "" && v.name == inbox && w.ledger.reports(messages[0], w.o.again) {
+			struck = Duplicate
+		}
 		if struck == Duplicate && errs == nil {
 			again := messages[at]
 			again.ID += "~again"
+			if !w.o.steady && w.weather.random.IntN(2) == 0 {
+				again.Delay = time.Duration(w.weather.random.Int64N(int64(5 * time.Minute)))
+			}
 			v.inner.Send(ctx, []port.Message{again})
 		}
 		return first(errs)

@@ -62,7 +62,7 @@ func (l *ledger) judgeRow(wf *workflow) {
 // judgeOrders holds answers to what the states remember.
 func (l *ledger) judgeOrders() {
 	for _, o := range l.orders {
-		if o.kind == "submit" {
+		if o.kind == "submit" || o.kind == "flag" || o.kind == "rubbish" {
 			continue
 		}
 		if o.acknowledged && !o.applied {

@@ -71,6 +71,8 @@ type attempt struct {
 	// reports are the different completions that reached the inbox or the record.
 	reports []msg.Completion
 	fenced  bool
+	// crashes counts starts that were taken over without being given back.
+	crashes int
 	outputs map[string]bool
 }
 
@@ -122,7 +124,7 @@ func (l *ledger) unserved(string) bool {
 // sent is a message that a queue accepted.
 func (l *ledger) sent(p *process, queue string, m port.Message) {
 	if queue == inbox {
-		l.reported(m)
+		l.reported(p, m)
 		return
 	}
 	task, err := msg.DecodeTask(m.Body)
@@ -154,9 +156,10 @@ func (l *ledger) sent(p *process, queue string, m port.Message) {
 }
 
 // reported notes a completion that reached the inbox.
-func (l *ledger) reported(m port.Message) {
+func (l *ledger) reported(p *process, m port.Message) {
 	in, err := msg.DecodeInbox(m.Body)
 	switch {
+	case err != nil && strings.HasPrefix(m.ID, "rubbish-"):
 	case err != nil:
 		l.w.violate("messages decode", "a message of the inbox cannot be read: %v", err)
 	case in.Command != nil:
@@ -164,8 +167,29 @@ func (l *ledger) reported(m port.Message) {
 	case in.Completion != nil:
 		c := in.Completion
 		key := port.RecordKey{Workflow: c.Workflow, Task: c.Task, Attempt: max(c.Attempt, 1)}
-		l.attempt(key).report(*c)
+		a := l.attempt(key)
+		if p.role == workerRole {
+			l.reportedBy(p, key, a, c)
+		}
+		a.report(*c)
 	}
+}
+
+// reportedBy judges a report of a worker of ours: the end must be in the record
+// before, where it survives everything.
+func (l *ledger) reportedBy(p *process, k port.RecordKey, a *attempt, c *msg.Completion) {
+	if a.ended == nil && !l.purged(k.Workflow) {
+		l.w.violate("recorded before reported", "%s reported the end of %s, which its record does not have", p.name, recordKey(k))
+	}
+	if c.Worker != p.name {
+		l.w.path(PathReported)
+	}
+}
+
+// reports tells whether m is a completion of task.
+func (l *ledger) reports(m port.Message, task string) bool {
+	in, err := msg.DecodeInbox(m.Body)
+	return err == nil && in.Completion != nil && in.Completion.Task == task
 }
 
 // report remembers c unless it says nothing new.
@@ -242,7 +266,7 @@ func (l *ledger) recorded(p *process, k port.RecordKey, r port.Record) {
 // erased is a record that was deleted.
 func (l *ledger) erased(k port.RecordKey) {
 	a := l.attempt(k)
-	a.record, a.owner, a.ended, a.free = nil, "", nil, false
+	a.record, a.owner, a.ended, a.free, a.crashes, a.starts = nil, "", nil, false, 0, nil
 }
 
 // changedHands judges a write of a record by somebody who may not be its holder.
@@ -250,6 +274,9 @@ func (l *ledger) changedHands(p *process, k port.RecordKey, a *attempt, rec msg.
 	held := a.owner != "" && !a.free && a.ended == nil
 	if held && a.owner != p.name && silence <= a.ttl {
 		l.w.violate("only the holder writes", "%s wrote the record of %s, which %s holds since %v", p.name, recordKey(k), a.owner, silence)
+	}
+	if held && rec.Start > a.start {
+		a.crashes++
 	}
 	if rec.Free || rec.Start > a.start || p.name != a.owner {
 		for _, c := range a.starts {

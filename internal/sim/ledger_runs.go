@@ -21,6 +21,9 @@ func (l *ledger) started(c *command) {
 		w.path(PathTakeOver)
 	}
 	a.starts = append(a.starts, c)
+	if limit := w.crashLimit(); a.crashes >= limit {
+		w.violate("the crash limit holds", "%s starts %s after %d starts were lost, the limit is %d", c.p.name, recordKey(c.key), a.crashes, limit)
+	}
 	l.mayStart(c)
 }
 
@@ -80,5 +83,31 @@ func (l *ledger) mayStart(c *command) {
 	if !ok || read > wf.cancelled {
 		l.w.violate("no start after a cancel", "%s starts %s at %v, the workflow was cancelled at %v and its row read at %v",
 			c.p.name, recordKey(c.key), l.w.s.now, wf.cancelled, read)
+	}
+}
+
+func (w *World) crashLimit() int {
+	if w.o.CrashLimit > 0 {
+		return w.o.CrashLimit
+	}
+	return 20
+}
+
+// cancelTime is how long a command of a healthy worker may go on after a cancel:
+// one look at the row and the grace.
+const cancelTime = 2 * time.Minute
+
+// endedByItself judges a command that nobody stopped.
+func (l *ledger) endedByItself(c *command) {
+	const excuses = FaultSet(1<<Pause | 1<<MachineFreeze | 1<<Slow | 1<<Throttle | 1<<FailBefore | 1<<AnswerLost)
+	wf := l.workflows[c.key.Workflow]
+	if wf == nil || wf.s == nil || wf.cancelled < 0 || wf.life > 1 || l.w.o.Faults&excuses != 0 || c.wp.foreign || c.p.dead {
+		return
+	}
+	if t := wf.plan.task(c.key.Task); t < 0 || wf.s.Attempt[t] != c.key.Attempt {
+		return
+	}
+	if since := max(wf.cancelled, c.began); l.w.s.now-since > cancelTime {
+		l.w.violate("a cancel reaches commands", "%s went on for %v after its workflow was cancelled", recordKey(c.key), l.w.s.now-since)
 	}
 }

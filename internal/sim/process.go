@@ -54,6 +54,7 @@ func (w *World) process(r role, name string) *process {
 	p.ctx, p.stop = context.WithCancelCause(context.Background())
 	p.mem = w.mem.Process(name)
 	if w.o.Faults.Has(ClockSkew) && r != machineRole {
+		w.count(ClockSkew)
 		p.skew = time.Duration(p.random.Int64N(int64(10*time.Minute))) - 5*time.Minute
 	}
 	p.store = wrap.Retry(w.gate(p), clock{w.s, p}, wrap.RetryPolicy{Random: p.random.Float64})

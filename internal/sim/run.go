@@ -61,13 +61,23 @@ func (w *World) populate() {
 	}
 	for i := range w.o.Workloads {
 		wl := &w.o.Workloads[i]
-		w.place(&order{at: w.drawTime(30 * time.Second), kind: "submit", wf: wl.ID, id: "submit-" + wl.ID, workload: wl})
+		w.place(&order{at: w.soon(30 * time.Second), kind: "submit", wf: wl.ID, id: "submit-" + wl.ID, workload: wl})
 	}
+	start, wl := w.drawTime(w.o.Storm), &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
 	for i := range w.o.Commands {
-		w.place(w.drawOrder(fmt.Sprintf("c%d", i+1)))
+		o := w.drawOrder(fmt.Sprintf("c%d", i+1))
+		if w.o.Burst {
+			o.at, o.wf, o.workload = start+w.drawTime(3*time.Second), wl.ID, wl
+			o.tasks = []string{wl.Definition.Tasks[w.draw.IntN(len(wl.Definition.Tasks))].Name}
+		}
+		w.place(o)
 	}
 	for i := range w.o.orders {
-		w.place(&w.o.orders[i])
+		o := &w.o.orders[i]
+		if o.workload == nil {
+			o.workload = &w.o.Workloads[0]
+		}
+		w.place(o)
 	}
 	for f := range faultKinds {
 		w.schedule(f)
@@ -82,7 +92,8 @@ func (w *World) drawTime(most time.Duration) time.Duration {
 func (w *World) drawOrder(id string) *order {
 	wl := &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
 	o := &order{at: w.drawTime(w.o.Storm + time.Minute), wf: wl.ID, id: id, workload: wl}
-	o.kind = []string{"cancel", "retry", "retry", "rerun", "mark", "purge", "submit", "cancel"}[w.draw.IntN(8)]
+	kinds := []string{"cancel", "cancel", "cancel", "retry", "retry", "retry", "rerun", "mark", "purge", "submit", "flag", "rubbish"}
+	o.kind = kinds[w.draw.IntN(len(kinds))]
 	tasks := wl.Definition.Tasks
 	o.tasks = []string{tasks[w.draw.IntN(len(tasks))].Name}
 	o.downstream = w.draw.IntN(2) == 0

@@ -33,6 +33,9 @@ func (w *World) addWorker(index int, foreign bool) {
 		wp.queues = []string{wp.queues[index%n]}
 	}
 	wp.lock = []time.Duration{time.Minute, 2 * time.Minute, 10 * time.Minute}[w.draw.IntN(3)]
+	if w.o.steady {
+		wp.lock = time.Minute
+	}
 	w.workers = append(w.workers, wp)
 	wp.start()
 }
