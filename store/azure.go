@@ -109,7 +109,10 @@ func (c *connections) account(name string) (azstorage.Account, error) {
 // blobs reads JOBQ_WORKFLOW_BLOBS, which is account/container.
 func (c *connections) blobs(text string, o *azstorage.Options) error {
 	name, container, ok := strings.Cut(text, "/")
-	if !ok || name == "" || container == "" || strings.ContainsAny(text, ":;=") {
+	if secret(text) {
+		return errSecret("JOBQ_WORKFLOW_BLOBS", storageConnection)
+	}
+	if !ok || name == "" || container == "" || strings.Contains(text, ":") {
 		return fault.Newf(fault.Invalid, "%q is not of the form ACCOUNT/CONTAINER", text).
 			WithRemedy("set JOBQ_WORKFLOW_BLOBS to the account and the container for outputs")
 	}
@@ -166,13 +169,25 @@ func (c *connections) backend(name string) (port.Queues, error) {
 // bus opens a namespace. A connection string of the environment serves it, if it
 // is for this namespace.
 func (c *connections) bus(namespace string) (*azbus.Bus, error) {
-	if namespace == "" || strings.ContainsAny(namespace, "/;=") {
+	if secret(namespace) {
+		return nil, errSecret("JOBQ_WORKFLOW_QUEUES", busConnection)
+	}
+	if namespace == "" || strings.Contains(namespace, "/") {
 		return nil, fault.Newf(fault.Invalid, "%q is not of the form sb://NAMESPACE", busScheme+namespace)
 	}
 	if text := c.getenv(busConnection); text != "" && busOf(text) == namespace {
 		return azbus.Open(azbus.Options{ConnectionString: text})
 	}
 	return azbus.Open(azbus.Options{Namespace: namespace, Credential: c.credential, Transport: c.transport})
+}
+
+// secret reports whether a place looks like a connection string, which must not
+// be repeated in an error.
+func secret(text string) bool { return strings.ContainsAny(text, ";=") }
+
+func errSecret(variable, secretVariable string) error {
+	return fault.Newf(fault.Invalid, "%s looks like a connection string; it names a place and holds no secret", variable).
+		WithRemedy("put the connection string into " + secretVariable)
 }
 
 // busOf returns the namespace of a connection string: the name in the public

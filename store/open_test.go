@@ -60,12 +60,17 @@ func TestOpenRefusesWhatNoServiceWouldTake(t *testing.T) {
 		"a prefix that starts with 1": {store.Location{Storage: "myaccount", Prefix: "1st"}, store.Options{}, "1st"},
 		"blobs without a container":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "other"}, "ACCOUNT/CONTAINER"},
 		"blobs as an address":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "https://x/y"}, "ACCOUNT/CONTAINER"},
+		"blobs with a secret":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "AccountKey=hunter2/x"}, "looks like a connection string"},
+		"a namespace with a secret":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://Endpoint=sb://x;SharedAccessKey=hunter2"}, "looks like a connection string"},
 		"a namespace with a path":     {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://ns/q"}, "sb://NAMESPACE"},
 	} {
 		tc.options.Getenv = none
 		_, err := store.Open(t.Context(), tc.location, tc.options)
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: Open = %v, want fault invalid that names %s", name, err, tc.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error repeats a secret: %v", name, err)
 		}
 	}
 }

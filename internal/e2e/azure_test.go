@@ -47,13 +47,13 @@ func TestSeparateProcessesOnServiceBus(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	bus := busstand.New(busstand.Options{})
-	address, err := bus.Start()
+	connection, err := bus.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(bus.Close)
-	h.env = append(emulator.Server(t).Env(),
-		"JOBQ_SERVICEBUS_CONNECTION_STRING="+busstand.ConnectionString(address), "JOBQ_WORKFLOW_QUEUES=sb://"+address)
+	endpoint, _, _ := strings.Cut(strings.TrimPrefix(connection, "Endpoint="), ";")
+	h.env = append(emulator.Server(t).Env(), "JOBQ_SERVICEBUS_CONNECTION_STRING="+connection, "JOBQ_WORKFLOW_QUEUES="+endpoint)
 	runOnAzure(t, h, "devstoreaccount1/Bus")
 }
 

@@ -23,6 +23,8 @@ type connection struct {
 	managers map[string]*azservicebus.Receiver
 	// idle are receivers that nobody uses; each serves one Receive at a time.
 	idle map[string][]*azservicebus.Receiver
+	// paces are how many messages the last receive had.
+	paces map[string]int
 	// held are the messages that were received and not settled, by lock token.
 	held map[[16]byte]heldMessage
 	// prune is the size of held at which those are dropped whose lock is over.
@@ -43,6 +45,7 @@ func newConnection(client *azservicebus.Client) *connection {
 		senders:  map[string]*azservicebus.Sender{},
 		managers: map[string]*azservicebus.Receiver{},
 		idle:     map[string][]*azservicebus.Receiver{},
+		paces:    map[string]int{},
 		held:     map[[16]byte]heldMessage{},
 		prune:    leastHeld,
 	}
@@ -107,6 +110,19 @@ func (c *connection) giveBack(q *queue, r *azservicebus.Receiver) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle[q.key] = append(c.idle[q.key], r)
+}
+
+// pace returns how many messages a receive should ask for at first.
+func (c *connection) pace(q *queue) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(1, c.paces[q.key])
+}
+
+func (c *connection) setPace(q *queue, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paces[q.key] = n
 }
 
 // hold keeps m, so that it can be settled on its link.

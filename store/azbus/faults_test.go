@@ -321,6 +321,30 @@ func TestClocksThatDiffer(t *testing.T) {
 	}
 }
 
+// TestAnIdleReceiveLeavesLittleBehind sends a crowd after a receive that asked for
+// many and got none. What it left open costs deliveries for nothing.
+func TestAnIdleReceiveLeavesLittleBehind(t *testing.T) {
+	t.Parallel()
+	onBench(t, busstand.Options{CountReleased: true}, azbus.Options{}, func(b bench) {
+		if ds, err := b.q.Receive(b.Context(), port.ReceiveOptions{Max: 32, Lock: time.Minute}); err != nil || len(ds) != 0 {
+			b.Fatalf("Receive = %d messages, error %v; want none", len(ds), err)
+		}
+		for i := range 40 {
+			b.send(fmt.Sprint(i))
+		}
+		synctest.Wait()
+		for range 2 {
+			extra := 0
+			for _, d := range b.receive(b.q, 20) {
+				extra += d.Count - 1
+			}
+			if extra > 2 {
+				b.Errorf("20 messages had %d deliveries for nothing", extra)
+			}
+		}
+	})
+}
+
 // TestWhatArrivesTooLateIsGivenBack sends between two receives: the client gives
 // back what comes by credit that is left over, so it is not lost until its lock
 // ends.

@@ -12,9 +12,6 @@ import (
 	"jobq/core/port"
 )
 
-// gatherings is how often a receive goes on for more, while more keeps coming.
-const gatherings = 5
-
 // Receive locks each message for the lock time of the queue, whatever o.Lock
 // says. It asks for no more than o.Max.
 func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Delivery, error) {
@@ -27,7 +24,7 @@ func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deli
 	}
 	wait, cancel := context.WithTimeout(ctx, max(o.Wait, q.bus.o.ShortestWait))
 	defer cancel()
-	messages, err := q.gather(wait, r, min(o.Max, maxBatch))
+	messages, err := q.gather(wait, c, r, min(o.Max, maxBatch))
 	switch {
 	case len(messages) > 0 || err != nil && wait.Err() != nil && !broken(err):
 		// That the time is up says nothing about the receiver.
@@ -76,24 +73,34 @@ func (q *queue) receiver(ctx context.Context) (*azservicebus.Receiver, *connecti
 	return found, on, err
 }
 
+// gatherings bounds, in units of Options.Gather, how long the first message of a
+// receive waits for more.
+const gatherings = 10
+
 // gather waits for a first message until ctx ends, and then goes on while more
 // comes: the client returns soon after the first, with less than there is.
-func (q *queue) gather(ctx context.Context, r *azservicebus.Receiver, most int) ([]*azservicebus.ReceivedMessage, error) {
+//
+// It asks for as many as came last time, and for twice as many while all come.
+// What is asked for and does not come stays open on the link, and whatever
+// arrives there between two receives is a delivery for nothing.
+func (q *queue) gather(ctx context.Context, c *connection, r *azservicebus.Receiver, most int) ([]*azservicebus.ReceivedMessage, error) {
 	o := &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: q.bus.o.Gather}
-	all, err := r.ReceiveMessages(ctx, most, o)
-	for range gatherings {
-		if err != nil || len(all) == 0 || len(all) == most || ctx.Err() != nil {
-			break
+	ask := min(most, c.pace(q))
+	all, err := r.ReceiveMessages(ctx, ask, o)
+	end := time.Now().Add(gatherings * q.bus.o.Gather)
+	for got := len(all); err == nil && got > 0 && len(all) < most && ctx.Err() == nil && time.Now().Before(end); {
+		if got == ask {
+			ask *= 2
 		}
+		ask = min(ask, most-len(all))
 		more, cancel := context.WithTimeout(ctx, q.bus.o.Gather)
 		var next []*azservicebus.ReceivedMessage
-		next, err = r.ReceiveMessages(more, most-len(all), o)
+		next, err = r.ReceiveMessages(more, ask, o)
 		cancel()
-		if len(next) == 0 {
-			break
-		}
+		got = len(next)
 		all = append(all, next...)
 	}
+	c.setPace(q, len(all))
 	return all, err
 }
 

@@ -13,9 +13,9 @@
 // records, leases and members are the difference of two times of the service,
 // in whole seconds; the clock of this process plays no part in them.
 //
-// Containers, table and inbox are made by Open alone and only when it is asked
-// to: a container that was deleted under a running process is an outage to wait
-// out, not a reason to start with an empty one.
+// Containers and table are made by Open alone and only when it is asked to: a
+// container that was deleted under a running process is an outage to wait out,
+// not a reason to start with an empty one. Queues are made by Ensure.
 //
 // A store is safe for concurrent use. It starts goroutines only inside a call
 // that waits for them. Secrets of an account never reach an error or a log.

@@ -71,9 +71,6 @@ func poisonQueue(name string) bool {
 	return strings.HasSuffix(name, "-failed") || strings.HasSuffix(name, "-workflow-completions-poison")
 }
 
-// inboxName returns the queue of the completions of a prefix.
-func inboxName(prefix string) string { return strings.ToLower(prefix) + "-workflow-completions" }
-
 func definitionBlob(wf string) string { return msg.Escape(wf) + ".def.bin" }
 func stateBlob(wf string) string      { return msg.Escape(wf) + ".state.bin" }
 

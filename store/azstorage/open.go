@@ -43,8 +43,7 @@ type Options struct {
 	Credential azcore.TokenCredential
 	// Transport is shared by all clients; nil means NewTransport(DefaultPool).
 	Transport *http.Client
-	// Create makes the containers, the table and the inbox that are missing. Set
-	// it in what submits, coordinates or works, not in what only looks: a slip in
+	// Create makes the containers and the table that are missing. Set it in what submits, coordinates or works, not in what only looks: a slip in
 	// a prefix would leave empty containers behind.
 	Create bool
 }
@@ -70,7 +69,7 @@ func Open(ctx context.Context, o Options) (*port.Store, error) {
 		return nil, err
 	}
 	if o.Create {
-		if err := s.create(ctx, o.Prefix); err != nil {
+		if err := s.create(ctx); err != nil {
 			return nil, errors.Join(err, stop())
 		}
 	}
@@ -167,8 +166,8 @@ func (o Options) clients() (*services, error) {
 	if err != nil {
 		return nil, err
 	}
-	table1 := o.Prefix + "WorkflowsIndex"
-	s.index = &table{tables.NewClient(table1), o.Account.Name(), table1}
+	indexName := o.Prefix + "WorkflowsIndex"
+	s.index = &table{tables.NewClient(indexName), o.Account.Name(), indexName}
 	a := o.account(o.Queues)
 	client, err := o.queueClient(a)
 	s.queues = queues{client, a.Name()}
@@ -184,11 +183,8 @@ func (o Options) account(other *Account) Account {
 
 // create makes what is missing, all at once. What may not be created is left to
 // the calls that need it.
-func (s *services) create(ctx context.Context, prefix string) error {
-	jobs := []func(context.Context) error{
-		s.workflows.create, s.runs.create, s.outputs.main.create, s.index.create,
-		func(ctx context.Context) error { return s.queues.Ensure(ctx, inboxName(prefix)) },
-	}
+func (s *services) create(ctx context.Context) error {
+	jobs := []func(context.Context) error{s.workflows.create, s.runs.create, s.outputs.main.create, s.index.create}
 	if s.outputs.also != nil {
 		jobs = append(jobs, s.outputs.also.create)
 	}
