@@ -26,6 +26,20 @@ func (c command) Run(_ context.Context, s protocol.Start) protocol.Outcome {
 	return protocol.Outcome{Kind: protocol.Exited, StartedAt: time.Now(), EndedAt: time.Now()}
 }
 
+// mortal is a scheduler on which nobody waits once its process has stopped: the
+// worker insists on writing how a command ended for as long as it lives.
+type mortal struct {
+	sched.Real
+	alive context.Context
+}
+
+func (m mortal) Sleep(ctx context.Context, d time.Duration) error {
+	if err := m.alive.Err(); err != nil {
+		return err
+	}
+	return m.Real.Sleep(ctx, d)
+}
+
 // workerProcess is one worker with a store that may fail.
 type workerProcess struct {
 	process *faults.Process
@@ -51,7 +65,7 @@ func startWorker(t *testing.T, s *memory.Store, run command, plans ...faults.Dec
 		return fate
 	})
 	return workerProcess{alive: alive, process: p, port: p.Port(), handler: protocol.New(protocol.Config{
-		Store: p.Port(), Scheduler: sched.Real{}, Runner: run, Owner: me.ID(), Worker: "w", Prefix: "local/test",
+		Store: p.Port(), Scheduler: mortal{alive: alive}, Runner: run, Owner: me.ID(), Worker: "w", Prefix: "local/test",
 		Inbox: testkit.Inbox, Patience: time.Second,
 	})}
 }
