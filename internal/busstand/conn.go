@@ -13,8 +13,11 @@ import (
 const (
 	// maxFrame is the largest frame that the server takes and sends.
 	maxFrame = 64 << 10
-	// defaultIdle is the idle time of clients that name none.
-	defaultIdle = 2 * time.Minute
+	// minFrame is what every client must take, rounded up for our headers.
+	minFrame = 1024
+	// heartbeat is how often a frame goes out at least. Clients close a connection
+	// that is silent for a minute.
+	heartbeat = 20 * time.Second
 
 	protocolAMQP = 0
 	protocolSASL = 3
@@ -25,10 +28,9 @@ func protocol(id byte) [8]byte { return [8]byte{'A', 'M', 'Q', 'P', id, 1, 0, 0}
 
 // conn is one connection. The mutex of the server guards all but out.
 type conn struct {
-	s    *Server
-	net  net.Conn
-	out  *outbox
-	idle time.Duration
+	s   *Server
+	net net.Conn
+	out *outbox
 	// frame is the largest frame that the client takes.
 	frame    int
 	sessions map[uint16]*session
@@ -41,7 +43,7 @@ type conn struct {
 // serve talks to one client until either side ends it.
 func (s *Server) serve(c net.Conn, r *bufio.Reader) {
 	k := &conn{
-		s: s, net: c, out: newOutbox(), idle: defaultIdle, frame: maxFrame,
+		s: s, net: c, out: newOutbox(), frame: maxFrame,
 		sessions: map[uint16]*session{}, replies: map[string]*link{}, tokens: map[string]bool{},
 	}
 	s.mu.Lock()
@@ -54,7 +56,7 @@ func (s *Server) serve(c net.Conn, r *bufio.Reader) {
 	s.mu.Unlock()
 
 	var writer sync.WaitGroup
-	writer.Go(func() { k.out.drain(c, k.heartbeat()) })
+	writer.Go(func() { k.out.drain(c, heartbeat) })
 	k.read(r)
 
 	s.mu.Lock()
@@ -67,10 +69,6 @@ func (s *Server) serve(c net.Conn, r *bufio.Reader) {
 	writer.Wait()
 	c.Close()
 }
-
-// heartbeat is how often a frame must go out. Clients close a connection that
-// is silent for a minute.
-func (k *conn) heartbeat() time.Duration { return 20 * time.Second }
 
 // drop ends the connection at once: what was not written is lost.
 func (k *conn) drop() { k.net.Close() }
@@ -132,7 +130,7 @@ func (k *conn) locked(f amqp.Frame) bool {
 func (k *conn) handle(f amqp.Frame) bool {
 	switch f.Code {
 	case amqp.Open:
-		k.frame = min(k.frame, int(f.Fields.Number(2, maxFrame)))
+		k.frame = max(minFrame, int(min(f.Fields.Number(2, maxFrame), maxFrame)))
 		k.send(0, amqp.Open, "stand-in", nil, uint32(maxFrame), uint16(65535), nil)
 		return true
 	case amqp.Begin:
