@@ -31,8 +31,10 @@ type attempt struct {
 	key   port.RecordKey
 	inbox string
 	log   *slog.Logger
-	// holder and nonce make the records that this delivery writes its own.
-	holder, nonce string
+	// holder tells people who holds the attempt; nonce makes the records that this
+	// delivery writes its own.
+	holder string
+	nonce  nonce
 
 	// rec is the record that claims the attempt, and does not change while the
 	// command runs; tag is that of the last write. sent is the Moment at which
@@ -42,6 +44,8 @@ type attempt struct {
 	sent atomic.Int64
 	// messageLost says that the receipt of d is no longer the newest.
 	messageLost bool
+	// taken says that the record was found to be somebody else's.
+	taken atomic.Bool
 	// survivor is the run id of the start that was taken over.
 	survivor string
 	// ended is how the attempt ended where the claim found that it had.
@@ -61,7 +65,7 @@ func newAttempt(h *Handler, q port.Queue, d port.Delivery, task msg.Task, slot i
 		key:    port.RecordKey{Workflow: task.Workflow, Task: task.Name, Attempt: number},
 		log:    h.conf.Logger.With("workflow", task.Workflow, "task", task.Name, "attempt", number, "queue", q.Name()),
 		holder: fmt.Sprintf("%s:%d", h.conf.Worker, slot),
-		nonce:  h.conf.NewID(),
+		nonce:  h.nonce(),
 	}
 }
 
@@ -72,13 +76,15 @@ func (a *attempt) runID(start uint32) string {
 		sum := sha256.Sum256([]byte(name))
 		name = hex.EncodeToString(sum[:])
 	}
-	return name + "/" + a.nonce
+	return name + "/" + string(a.nonce)
 }
 
 func (a *attempt) handle(ctx context.Context) Result {
 	if ctx.Err() != nil {
 		return a.release(ctx, 0)
 	}
+	a.h.begin(a.nonce)
+	defer a.h.end(a.nonce)
 	claimed, err := a.claim(ctx)
 	if err != nil {
 		a.log.WarnContext(ctx, "attempt could not be claimed", "error", err)

@@ -67,10 +67,10 @@ func (a *attempt) claimOnce(ctx context.Context) (claimResult, error) {
 	case readErr != nil:
 		return 0, readErr
 	}
-	return a.judge(ctx, stored, sent)
+	return a.judge(ctx, stored)
 }
 
-func (a *attempt) judge(ctx context.Context, stored port.StoredRecord, sent Moment) (claimResult, error) {
+func (a *attempt) judge(ctx context.Context, stored port.StoredRecord) (claimResult, error) {
 	rec, err := msg.DecodeRecord(stored.Body)
 	switch {
 	case err != nil:
@@ -79,8 +79,8 @@ func (a *attempt) judge(ctx context.Context, stored port.StoredRecord, sent Mome
 		a.ended = rec.Ended
 		return over, nil
 	case a.mine(rec):
-		return a.take(rec, stored.Tag, sent), nil
-	case rec.Free, stored.Stale(rec.TTL):
+		return a.confirm(ctx, rec, stored.Tag)
+	case rec.Free, stored.Stale(rec.TTL), a.h.abandoned(rec.RunID):
 		return a.takeOver(ctx, rec, stored.Tag)
 	}
 	a.staleIn = max(rec.TTL-stored.Age, 0) + time.Second // stale is older than the ttl
@@ -94,6 +94,20 @@ func (a *attempt) judge(ctx context.Context, stored port.StoredRecord, sent Mome
 // mine reports whether this delivery wrote rec and holds the attempt by it.
 func (a *attempt) mine(rec msg.AttemptRecord) bool {
 	return !rec.Free && rec.RunID == a.runID(rec.Start)
+}
+
+// confirm takes an attempt that a write of ours without an answer claimed. How
+// old that write is nobody knows here, so a further one begins to count.
+func (a *attempt) confirm(ctx context.Context, rec msg.AttemptRecord, tag port.Tag) (claimResult, error) {
+	a.rec, a.tag = rec, tag
+	sent := a.h.conf.Runner.Moment()
+	switch err := a.change(ctx, rec); {
+	case fault.Is(err, fault.LeaseLost):
+		return 0, errRace
+	case err != nil:
+		return 0, err
+	}
+	return a.take(rec, a.tag, sent), nil
 }
 
 func (a *attempt) take(rec msg.AttemptRecord, tag port.Tag, sent Moment) claimResult {

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -282,5 +283,80 @@ func TestMessagesOfAnotherInstallationGoBack(t *testing.T) {
 	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
 		r.push(func(m *msg.Task) { m.Prefix = "LOCAL/Proj" })
 		r.expect("same prefix in other case", r.handle(t.Context()), protocol.Done)
+	})
+}
+
+// TestAClaimThatWasLeftIsTakenOverByItsOwnProcess: in a store that judges by the
+// life of the process such a record would never be stale.
+func TestAClaimThatWasLeftIsTakenOverByItsOwnProcess(t *testing.T) {
+	t.Parallel()
+	bubble(t, memory.Options{ProcessIdentity: true}, func(t *testing.T, r *rig) {
+		r.conf.HeldByLife = true
+		f := r.withRecords(&flaky{lostCreates: 1})
+		f.deaf = true // the create worked, but nothing says so
+		h := protocol.New(r.conf)
+		r.push()
+		d := r.receive()
+		r.expect("without an answer", h.Handle(t.Context(), r.port.Queues.Queue(queueA), d, 1), protocol.Returned)
+		f.hear()
+		d = r.receive()
+		r.expect("again", h.Handle(t.Context(), r.port.Queues.Queue(queueA), d, 1), protocol.Done)
+		if c := r.completion(); !c.Success || c.Start != 2 {
+			t.Errorf("completion = %+v, want success of start 2", c)
+		}
+	})
+}
+
+// TestAnAttemptThatOthersEndedIsNotOverwritten: whoever gives a lost attempt up
+// leaves its run id in the record.
+func TestAnAttemptThatOthersEndedIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	for name, ends := range map[string]time.Duration{"while it runs": time.Hour, "before the report": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{NoFinisher: true}, func(t *testing.T, r *rig) {
+				r.model.run = func(ctx context.Context, s protocol.Start) protocol.Outcome {
+					rec, stored := r.record()
+					rec.Ended = &msg.Ended{Completion: &msg.Completion{Workflow: "w", Task: "t", Attempt: 1, Start: 1, Reason: msg.Lost}}
+					body, err := msg.EncodeRecord(rec)
+					r.must(err)
+					_, err = r.store.Port().Records.Change(t.Context(), key, port.Record{Body: body}, stored.Tag)
+					r.must(err)
+					return r.model.lasting(ends, 0)(ctx, s)
+				}
+				r.push()
+				r.expect("delivery", r.handle(t.Context()), protocol.Returned)
+				if rec, _ := r.record(); rec.Ended == nil || rec.Ended.Completion.Reason != msg.Lost {
+					t.Errorf("record = %+v, want it ended as lost", rec)
+				}
+				r.expect("again", r.handle(t.Context()), protocol.Done)
+				if c := r.completion(); c.Reason != msg.Lost {
+					t.Errorf("completion = %+v, want lost", c)
+				}
+				r.model.runs(t, 1)
+			})
+		})
+	}
+}
+
+// TestTheAgeOfAClaimWithoutAnAnswerIsNotGuessed: the guardian must not believe a
+// beat to be newer than the record.
+func TestTheAgeOfAClaimWithoutAnAnswerIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+		f := r.withRecords(&flaky{lostCreates: 1})
+		f.deaf = true
+		time.AfterFunc(5*time.Second, func() { f.hear() })
+		var claimed time.Duration
+		r.model.run = func(_ context.Context, s protocol.Start) protocol.Outcome {
+			_, stored := r.record()
+			claimed = time.Duration(r.model.Moment()-s.Claimed) - stored.Age
+			return exit(0)
+		}
+		r.push()
+		r.expect("delivery", r.handle(t.Context()), protocol.Done)
+		if claimed < 0 {
+			t.Errorf("the start was told a beat %v newer than its record", -claimed)
+		}
 	})
 }

@@ -52,7 +52,8 @@ type Config struct {
 	CancelPoll time.Duration
 	// SendAttempts bounds the sends of one completion (5).
 	SendAttempts int
-	// Patience bounds what is still tried for the store once the worker stops (30 s).
+	// Patience bounds each thing that is still tried once the worker stops (30 s).
+	// How a command ended is no such thing: it is written whatever it takes.
 	Patience time.Duration
 	// NewID returns a text that is new for all time, of at most 32 letters and
 	// digits; nil means random.
@@ -109,7 +110,8 @@ const (
 type Handler struct {
 	conf Config
 	// ttl is that of every record written here.
-	ttl time.Duration
+	ttl  time.Duration
+	runs runs
 }
 
 // New returns a Handler.
@@ -131,7 +133,7 @@ func New(c Config) *Handler {
 	if c.Observe == nil {
 		c.Observe = func(Event) {}
 	}
-	return &Handler{conf: c, ttl: max(c.Lock, MinTTL)}
+	return &Handler{conf: c, ttl: max(c.Lock, MinTTL), runs: runs{id: c.NewID()}}
 }
 
 func defaultTo[T int | time.Duration](v, otherwise T) T {
@@ -143,9 +145,10 @@ func defaultTo[T int | time.Duration](v, otherwise T) T {
 
 // Handle deals with d, which was received from q, and returns when nothing of
 // it is left: the command has ended and its group is gone. When ctx ends, a
-// command that runs is stopped and its attempt given back; the store is still
-// used for at most Patience then. Slot numbers the caller among those of this
-// process that call at the same time.
+// command that runs is stopped and its attempt given back, with Patience for each
+// write. A command that had ended is reported for as long as the store is away:
+// only its record keeps it from running again. Slot numbers the caller among those
+// of this process that call at the same time.
 func (h *Handler) Handle(ctx context.Context, q port.Queue, d port.Delivery, slot int) Result {
 	task, err := msg.DecodeTask(d.Body)
 	if err != nil {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"jobq/core/fault"
@@ -40,9 +41,20 @@ func (h *Handler) retry(ctx context.Context, tries int, f func(context.Context) 
 // insist is retry for what a stopping worker still has to write: it goes on for
 // Patience after the end of ctx, and without end before it where tries is 0.
 func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context) error) error {
+	return h.write(ctx, tries, h.conf.Patience, f)
+}
+
+// persist calls f until it succeeds or is refused for good, whatever happens to
+// ctx. It is for how a command ended: given up, the command would run again.
+func (h *Handler) persist(ctx context.Context, f func(context.Context) error) error {
+	return h.write(ctx, 0, math.MaxInt64, f)
+}
+
+// write calls f as retry does, but goes on for patience after the end of ctx.
+func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, f func(context.Context) error) error {
 	live := context.WithoutCancel(ctx)
 	pause := firstPause
-	var giveUp time.Time
+	var stopped time.Time // when ctx was found ended
 	for n := 1; ; n++ {
 		err := h.once(live, f)
 		if err == nil || !uncertain(err) || n == tries {
@@ -54,10 +66,10 @@ func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context)
 			continue
 		}
 		now := h.conf.Scheduler.Now()
-		if giveUp.IsZero() {
-			giveUp = now.Add(h.conf.Patience)
+		if stopped.IsZero() {
+			stopped = now
 		}
-		if !now.Before(giveUp) || h.conf.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
+		if now.Sub(stopped) >= patience || h.conf.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
 			return err
 		}
 	}

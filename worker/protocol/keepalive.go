@@ -8,39 +8,48 @@ import (
 )
 
 // keepAlive extends the message and beats the record until ctx ends, also
-// during the grace of a stopped command. It stops the command when the record
-// is lost, and kills it before anybody else may believe it dead: at half the ttl
-// without a beat it asks, at 0.7 it kills; the guardian would at 0.8.
-func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, kill chan<- struct{}) {
-	killed := false
-	end := func() {
-		stop(ErrLockLost)
-		if !killed {
-			close(kill)
-			killed = true
-		}
-	}
+// during the grace of a stopped command. It kills the command when the record
+// turns out to be lost.
+func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, kill func()) {
 	for wait := a.h.tick(); a.h.conf.Scheduler.Sleep(ctx, wait) == nil; {
 		wait = a.h.tick()
 		a.extend(ctx)
 		switch err := a.beat(ctx); {
 		case err == nil:
-			continue
 		case ctx.Err() != nil:
 			return
 		case fault.Is(err, fault.LeaseLost):
 			a.log.ErrorContext(ctx, "attempt was taken over while its command ran; killing it", "error", err)
-			end()
+			a.taken.Store(true)
+			stop(ErrLockLost)
+			kill()
 			return
 		default:
 			a.log.WarnContext(ctx, "beat failed", "error", err)
-			wait = min(wait, a.h.ttl/30)
+			wait = min(wait, a.h.ttl/60)
 		}
-		switch silence := a.silence(); {
-		case silence >= a.h.ttl/10*7:
-			end()
-		case silence >= a.h.ttl/2:
+	}
+}
+
+// fence ends the command before anybody else may believe it dead, whatever the
+// calls of keepAlive wait for: at half the ttl without a beat it asks, at 0.7 it
+// kills; the guardian would at 0.8.
+func (a *attempt) fence(ctx context.Context, stop context.CancelCauseFunc, kill func()) {
+	ask, end := a.h.ttl/2, a.h.ttl/10*7
+	for {
+		silence := a.silence()
+		next := ask - silence
+		if silence >= ask {
 			stop(ErrLockLost)
+			next = end - silence
+		}
+		if silence >= end {
+			kill()
+			return
+		}
+		// The two clocks need not agree to the nanosecond.
+		if a.h.conf.Scheduler.Sleep(ctx, max(next, time.Millisecond)) != nil {
+			return
 		}
 	}
 }
@@ -54,7 +63,7 @@ func (a *attempt) silence() time.Duration {
 }
 
 // tick is the pause between two beats. The lock of the message outlasts two that
-// fail, and an outage must last a third of the ttl to cost a command its life.
+// fail, and an outage must last about a third of the ttl to cost a command its life.
 func (h *Handler) tick() time.Duration { return min(h.conf.Lock/3, h.ttl/6) }
 
 // beat writes the record once.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"jobq/core/fault"
@@ -14,8 +13,8 @@ import (
 
 // placeOutput puts output into c, inline where the encoded message has room for
 // it, else into a blob. What the store refuses for good fails the attempt with a
-// reason; an error means that the store could not be reached.
-func (a *attempt) placeOutput(ctx, command context.Context, c *msg.Completion, output []byte) error {
+// reason; an error means that the attempt is no longer ours.
+func (a *attempt) placeOutput(ctx context.Context, c *msg.Completion, output []byte) error {
 	if output == nil {
 		return nil
 	}
@@ -30,24 +29,22 @@ func (a *attempt) placeOutput(ctx, command context.Context, c *msg.Completion, o
 		}
 		c.OutputRef = ""
 	}
-	ref, err := a.putOutput(ctx, command, output)
-	switch code := fault.CodeOf(err); {
+	ref, err := a.putOutput(ctx, output)
+	switch {
 	case err == nil:
 		c.OutputRef = ref
-	case code == fault.TooLarge, code == fault.Corrupt, code == fault.Denied, code == fault.Invalid:
-		if c.Success {
-			c.Success, c.Reason = false, msg.OutputInvalid
-			c.Error = fmt.Sprintf("the output of %d bytes could not be stored: %v", len(output), err)
-		}
-	default:
+	case fault.Is(err, fault.LeaseLost):
 		return err
+	case c.Success:
+		c.Success, c.Reason = false, msg.OutputInvalid
+		c.Error = fmt.Sprintf("the output of %d bytes could not be stored: %v", len(output), err)
 	}
 	return nil
 }
 
 // putOutput stores output under a name that no other start writes to, so that
 // a start that was given up for lost cannot replace what was accepted.
-func (a *attempt) putOutput(ctx, command context.Context, output []byte) (string, error) {
+func (a *attempt) putOutput(ctx context.Context, output []byte) (string, error) {
 	sum := md5.Sum(output)
 	own := msg.StartOutput(a.key.Workflow, a.key.Task, a.key.Attempt, a.rec.Start)
 	names := []string{own}
@@ -55,7 +52,7 @@ func (a *attempt) putOutput(ctx, command context.Context, output []byte) (string
 		names = []string{msg.CanonicalOutput(a.key.Workflow, a.key.Task), own}
 	}
 	for _, name := range names {
-		stored, err := a.createOutput(ctx, command, name, output)
+		stored, err := a.createOutput(ctx, name, output)
 		if err != nil {
 			return "", err
 		}
@@ -66,12 +63,12 @@ func (a *attempt) putOutput(ctx, command context.Context, output []byte) (string
 	return "", fault.Newf(fault.Corrupt, "%q holds another output already", own)
 }
 
-// createOutput reports whether name holds output now. It goes on while the
-// attempt is held, because beats go on.
-func (a *attempt) createOutput(ctx, command context.Context, name string, output []byte) (bool, error) {
+// createOutput reports whether name holds output now. It goes on until the
+// attempt is known to be somebody else's.
+func (a *attempt) createOutput(ctx context.Context, name string, output []byte) (bool, error) {
 	stored := false
-	err := a.h.insist(ctx, 0, func(ctx context.Context) error {
-		if errors.Is(context.Cause(command), ErrLockLost) {
+	err := a.h.persist(ctx, func(ctx context.Context) error {
+		if a.taken.Load() {
 			return errTaken
 		}
 		err := a.h.conf.Store.Outputs.Put(ctx, name, output)

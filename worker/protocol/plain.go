@@ -11,7 +11,7 @@ import (
 // that holds it and the remaining retries travel in it.
 func (h *Handler) plain(ctx context.Context, q port.Queue, d port.Delivery, task msg.Task) Result {
 	a := &attempt{
-		h: h, queue: q, d: d, task: task, nonce: h.conf.NewID(),
+		h: h, queue: q, d: d, task: task, nonce: h.nonce(),
 		log: h.conf.Logger.With("queue", q.Name(), "id", d.ID),
 	}
 	if ctx.Err() != nil {
@@ -53,7 +53,7 @@ func (a *attempt) runPlain(ctx context.Context) Outcome {
 			defer finish()
 			out = a.h.conf.Runner.Run(command, Start{
 				Task: a.task, Queue: a.queue.Name(), Attempt: 1, Start: 1,
-				RunID: "plain/" + a.nonce, Claimed: a.h.conf.Runner.Moment(),
+				RunID: "plain/" + string(a.nonce), Claimed: a.h.conf.Runner.Moment(),
 			})
 		},
 		func() { a.h.stopWith(ctx, waiting, stop) },

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"context"
 
 	"jobq/core/fault"
@@ -32,7 +33,7 @@ func (a *attempt) change(ctx context.Context, rec msg.AttemptRecord) error {
 		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
-		done, err := a.adopt(ctx, rec)
+		done, err := a.adopt(ctx, rec, body)
 		if done || err != nil {
 			return err
 		}
@@ -40,9 +41,10 @@ func (a *attempt) change(ctx context.Context, rec msg.AttemptRecord) error {
 	return errRace
 }
 
-// adopt reads the record after a conflict: a write of ours without an answer
-// moved the tag. It reports whether that write was rec.
-func (a *attempt) adopt(ctx context.Context, rec msg.AttemptRecord) (bool, error) {
+// adopt reads the record after a conflict: a write of ours without an answer may
+// have moved the tag. It reports whether that write gave the attempt up as rec,
+// which is body, does; a beat has to be made again, for its time.
+func (a *attempt) adopt(ctx context.Context, rec msg.AttemptRecord, body []byte) (bool, error) {
 	stored, err := a.h.conf.Store.Records.Read(ctx, a.key)
 	if fault.Is(err, fault.NotFound) {
 		return false, errTaken
@@ -54,9 +56,16 @@ func (a *attempt) adopt(ctx context.Context, rec msg.AttemptRecord) (bool, error
 	if err != nil {
 		return false, err
 	}
-	if found.RunID != a.rec.RunID || found.Ended != nil && found.Ended.ByCoordinator {
+	gaveUp := rec.Free || rec.Ended != nil
+	switch {
+	case gaveUp && bytes.Equal(stored.Body, body):
+		a.tag = stored.Tag
+		return true, nil
+	case found.RunID != a.rec.RunID, found.Free, found.Ended != nil:
+		// Whoever ends a lost attempt leaves its run id in the record, so an end
+		// that is not ours word for word is that of somebody else.
 		return false, errTaken
 	}
 	a.tag = stored.Tag
-	return found.Free == rec.Free && (found.Ended != nil) == (rec.Ended != nil) && (rec.Free || rec.Ended != nil), nil
+	return false, nil
 }

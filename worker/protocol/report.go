@@ -18,9 +18,8 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 		a.h.conf.Observe(a.event(Ended, rec.Start, &c, nil))
 		return Done
 	}
-	if err := a.h.insist(ctx, 0, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
-		// Refused, or the worker stops while the store is away: the record goes
-		// stale then and another start decides.
+	if err := a.h.persist(ctx, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
+		// Refused: the attempt is another start's by now, or was ended.
 		a.log.ErrorContext(ctx, "the end of the attempt could not be recorded", "success", c.Success, "error", err)
 		return a.release(ctx, 0)
 	}
@@ -85,6 +84,7 @@ func (a *attempt) giveBack(ctx context.Context, e ending) Result {
 	a.log.InfoContext(ctx, "attempt is given back", "because", e.because, "crashed", e.crashed)
 	a.h.conf.Observe(a.event(GivenBack, a.rec.Start, nil, e.because))
 	if e.keep {
+		a.h.keep(a.nonce)
 		a.log.ErrorContext(ctx, "processes of the command cannot be killed; the attempt stays locked until it is stale")
 		return Kept
 	}

@@ -259,6 +259,8 @@ type flaky struct {
 	// lost says which writes happen without an answer; down refuses everything.
 	lostCreates, lostChanges int
 	down                     bool
+	// deaf says that reads fail.
+	deaf bool
 }
 
 var errDown = fault.New(fault.Unavailable, "no answer")
@@ -277,6 +279,18 @@ func (f *flaky) away() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.down
+}
+
+func (f *flaky) hear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaf = false
+}
+
+func (f *flaky) isDeaf() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deaf
 }
 
 func (f *flaky) set(down bool) {
@@ -308,7 +322,7 @@ func (f *flaky) Change(ctx context.Context, k port.RecordKey, r port.Record, ifM
 }
 
 func (f *flaky) Read(ctx context.Context, k port.RecordKey) (port.StoredRecord, error) {
-	if f.away() {
+	if f.away() || f.isDeaf() {
 		return port.StoredRecord{}, errDown
 	}
 	return f.Records.Read(ctx, k)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"jobq/core/msg"
@@ -33,7 +34,8 @@ func (a *attempt) run(ctx context.Context) ending {
 	defer finish()
 	waiting, release := context.WithCancel(ctx)
 	defer release()
-	kill := make(chan struct{})
+	killed := make(chan struct{})
+	kill := sync.OnceFunc(func() { close(killed) })
 
 	a.h.conf.Observe(a.event(Started, a.rec.Start, nil, nil))
 	var result ending
@@ -41,11 +43,14 @@ func (a *attempt) run(ctx context.Context) ending {
 		func() {
 			defer release()
 			defer finish()
-			result = a.execute(ctx, command, kill)
+			result = a.execute(ctx, command, killed)
 		},
 		func() { a.h.stopWith(ctx, waiting, stop) },
 		func() { a.keepAlive(watch, stop, kill) },
 		func() { a.watchCancel(watch, stop) },
+	}
+	if !a.h.conf.HeldByLife {
+		duties = append(duties, func() { a.fence(watch, stop, kill) })
 	}
 	if limit := a.timeLimit(); limit > 0 {
 		duties = append(duties, func() {
@@ -142,7 +147,7 @@ func (a *attempt) finished(ctx, command context.Context, out Outcome) ending {
 	default:
 		c.Success = true
 	}
-	if err := a.placeOutput(ctx, command, &c, out.Output); err != nil {
+	if err := a.placeOutput(ctx, &c, out.Output); err != nil {
 		return ending{because: err, rest: a.rest(1)}
 	}
 	c.Error = msg.TruncateText(c.Error, msg.MaxError)

@@ -370,18 +370,27 @@ func TestInputsThatCannotBeReachedAreNoCrash(t *testing.T) {
 
 func TestProcessesThatCannotBeKilledKeepTheAttemptLocked(t *testing.T) {
 	t.Parallel()
-	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+	bubble(t, memory.Options{ProcessIdentity: true}, func(t *testing.T, r *rig) {
+		r.conf.HeldByLife = true
 		ctx, stop := context.WithCancel(t.Context())
 		r.model.run = func(ctx context.Context, s protocol.Start) protocol.Outcome {
 			stop()
-			<-ctx.Done()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
 			return protocol.Outcome{Kind: protocol.Stopped, ExitCode: -1, Signal: "SIGKILL", Remains: true}
 		}
 		r.push()
-		r.expect("delivery", r.handle(ctx), protocol.Kept)
+		h, q := protocol.New(r.conf), r.port.Queues.Queue(queueA)
+		r.expect("delivery", h.Handle(ctx, q, r.receive(), 1), protocol.Kept)
 		if rec, _ := r.record(); rec.Free {
 			t.Errorf("record = %+v, want it held", rec)
 		}
+		r.model.runs(t, 1)
+		// The message comes again, to the very process whose claim stands.
+		r.expect("again", h.Handle(t.Context(), q, r.receive(), 1), protocol.Returned)
+		r.model.runs(t, 1)
 	})
 }
 
@@ -475,4 +484,92 @@ func TestThePlainTask(t *testing.T) {
 			t.Errorf("causes = %v", r.model.causes)
 		}
 	})
+}
+
+// TestHowACommandEndedIsWrittenWhateverItTakes: a worker that is told to stop
+// while the store is away still owes it the result.
+func TestHowACommandEndedIsWrittenWhateverItTakes(t *testing.T) {
+	t.Parallel()
+	for name, output := range map[string][]byte{
+		"inline":         []byte(`{"a":1}`),
+		"its own blob":   []byte(`"` + strings.Repeat("x", 1<<20) + `"`),
+		"without output": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+				f := r.withRecords(&flaky{})
+				outputs := &awayBlobs{Blobs: r.port.Outputs, f: f}
+				r.port.Outputs = outputs
+				ctx, stop := context.WithCancel(t.Context())
+				r.model.run = func(context.Context, protocol.Start) protocol.Outcome {
+					f.set(true)
+					stop()
+					time.AfterFunc(3*time.Hour, func() { f.set(false) }) // far past the ttl of 10 min
+					out := exit(0)
+					out.Output = output
+					return out
+				}
+				r.push()
+				r.handle(ctx)
+				if rec, _ := r.record(); rec.Ended == nil || !rec.Ended.Completion.Success || rec.Start != 1 {
+					t.Errorf("record = %+v, want the success of start 1", rec)
+				}
+				r.model.runs(t, 1)
+			})
+		})
+	}
+}
+
+// awayBlobs are away when the records are.
+type awayBlobs struct {
+	port.Blobs
+	f *flaky
+}
+
+func (b *awayBlobs) Put(ctx context.Context, name string, body []byte) error {
+	if b.f.away() {
+		return errDown
+	}
+	return b.Blobs.Put(ctx, name, body)
+}
+
+// TestCallsThatHangDoNotDelayTheFence: the bounds of calls are no part of the
+// times at which a command without beats is stopped and killed.
+func TestCallsThatHangDoNotDelayTheFence(t *testing.T) {
+	t.Parallel()
+	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+		r.port.Records = hanging{r.port.Records}
+		r.port.Finisher = nil
+		var asked, killed time.Time
+		began := time.Now()
+		r.model.run = func(ctx context.Context, s protocol.Start) protocol.Outcome {
+			<-ctx.Done()
+			asked = time.Now()
+			select {
+			case <-s.Kill:
+			case <-time.After(time.Hour):
+			}
+			killed = time.Now()
+			return protocol.Outcome{Kind: protocol.Stopped, ExitCode: -1, Signal: "SIGKILL", StartedAt: began, EndedAt: killed}
+		}
+		r.push()
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(time.Hour, stop)
+		r.handle(ctx)
+		if got := asked.Sub(began); got != 5*time.Minute {
+			t.Errorf("asked to end after %v, want half the ttl of 10m", got)
+		}
+		if got := killed.Sub(began); got != 7*time.Minute {
+			t.Errorf("killed after %v, want 0.7 of the ttl of 10m", got)
+		}
+	})
+}
+
+// hanging never answers a change.
+type hanging struct{ port.Records }
+
+func (hanging) Change(ctx context.Context, _ port.RecordKey, _ port.Record, _ port.Tag) (port.Tag, error) {
+	<-ctx.Done()
+	return "", fault.Wrap(fault.Canceled, context.Cause(ctx), "no answer")
 }
