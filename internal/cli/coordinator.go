@@ -62,6 +62,9 @@ func (a *app) coordinate(ctx context.Context) (err error) {
 
 func (a *app) coordinatorOptions(s *session, holder string) coord.Options {
 	v := a.values
+	if v.Bool(config.NoLease) {
+		holder = ""
+	}
 	return coord.Options{
 		Prefix: s.place, Queues: v.Text(config.Queues), Inbox: s.inbox, Holder: holder, Logger: a.log,
 		BatchSize: v.Int(config.BatchSize), Visibility: v.Duration(config.InboxVisibility), IdleSleep: v.Duration(config.IdleSleep),
