@@ -27,7 +27,7 @@ func (s *Store) removeDead(ctx context.Context) error {
 		if err := s.removeOrphans(ctx, id); err != nil {
 			return err
 		}
-		if err := s.root.Remove(path.Join(liveDir, id)); err == nil {
+		if removeLive(s.root, id) {
 			s.logger.InfoContext(ctx, "removed what a dead process left", "process", id)
 		}
 	}
@@ -78,6 +78,7 @@ func (s *Store) removeOrphans(ctx context.Context, process string) error {
 			_ = s.root.Remove(path.Join(outputDir, name))
 		}
 	}
+	_ = s.root.Remove(dir) // it refuses while it holds anything
 	return nil
 }
 

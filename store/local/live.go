@@ -39,10 +39,10 @@ type liveFile struct {
 // createLive makes and locks the file of this process.
 //
 // A file that is not locked belongs to the dead and may be removed by anybody
-// who gets a shared lock on it. A new file is unlocked for a moment: if
-// somebody looks in that moment, the exclusive lock fails or the name is gone,
-// and another id is tried. Ids are never used again, so a file that is absent
-// stays absent.
+// who holds a shared lock on it while he does. A new file is unlocked for a
+// moment: if somebody looks in that moment, the exclusive lock fails or the name
+// is gone, and another id is tried. Ids are never used again, so a file that is
+// absent stays absent.
 func createLive(root *os.Root, home, kind string) (*liveFile, error) {
 	for range 20 {
 		l := &liveFile{id: newProcessID(), root: root}
@@ -100,6 +100,19 @@ func locked(root *os.Root, id string) bool {
 	}
 	defer file.Close()
 	return flock(file, unix.LOCK_SH|unix.LOCK_NB) != nil
+}
+
+// removeLive removes the file of the process called id, which was found dead, and
+// reports whether it did. It looks once more under the lock: a process that was
+// just announcing itself must not lose its file.
+func removeLive(root *os.Root, id string) bool {
+	name := path.Join(liveDir, id)
+	file, err := root.Open(name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return flock(file, unix.LOCK_SH|unix.LOCK_NB) == nil && root.Remove(name) == nil
 }
 
 func flock(file *os.File, how int) error {

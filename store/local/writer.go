@@ -75,13 +75,17 @@ type tx struct {
 }
 
 func openWriter(ctx context.Context, path string, b *bell) (*writer, error) {
-	db, err := connect(path, 1, "busy_timeout(0)", "synchronous(FULL)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-16000)")
+	db, err := connect(path, 1, "synchronous(FULL)", "wal_autocheckpoint(4000)", "journal_size_limit(67108864)", "cache_size(-16000)")
 	if err != nil {
 		return nil, err
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, errors.Join(classify(err, path, "open the database"), db.Close())
+	}
+	// Only now: opening has to wait for a process that is just closing the file.
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return nil, errors.Join(classify(err, path, "open the database"), conn.Close(), db.Close())
 	}
 	w := &writer{
 		// The writer outlives the call that opened it, and a caller who gives up
