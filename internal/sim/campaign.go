@@ -5,12 +5,15 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Campaign plays many histories that seeds draw.
 type Campaign struct {
-	First, Last   uint64
+	First, Last uint64
+	// Step is the distance between two seeds; 1.
+	Step          uint64
 	Personalities []Personality
 	Faults        FaultSet
 	// Shape changes what a seed draws, where set.
@@ -44,7 +47,7 @@ func (c Campaign) Run(now func() time.Time) Summary {
 	p := &pool{}
 	defer p.close()
 	began := now()
-	for seed := c.First; seed <= c.Last && len(sum.Failures) < max(c.StopAt, 1); seed++ {
+	for seed := c.First; seed <= c.Last && len(sum.Failures) < max(c.StopAt, 1); seed += max(c.Step, 1) {
 		for _, personality := range c.Personalities {
 			config := Draw(seed, personality, c.Faults)
 			if c.Shape != nil {
@@ -68,6 +71,32 @@ func (s *Summary) add(w *World) {
 	if len(w.Violations) > 0 {
 		s.Failures = append(s.Failures, Failure{w.o, w.Violations[0]})
 	}
+}
+
+// Play runs parts on as many goroutines as workers, and calls report with the
+// result of each, one at a time, as they end.
+func Play(parts []func() Summary, workers int, report func(part int, s Summary)) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for range min(workers, len(parts)) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				part := next
+				next++
+				mu.Unlock()
+				if part >= len(parts) {
+					return
+				}
+				sum := parts[part]()
+				mu.Lock()
+				report(part, sum)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Add adds o to s.

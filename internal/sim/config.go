@@ -82,16 +82,23 @@ type Config struct {
 	// CrashLimit is that of the workers, 0 for the default.
 	CrashLimit int
 
+	// Patience is how much time goes on after the storm before what has not ended
+	// counts as stuck; 3 h.
+	Patience time.Duration
 	// What says which history of an exhaustive campaign this is.
 	What string
 
-	script func(p *process, o op) Fault
+	// script takes the place of the weather. empty says that the call is a receive
+	// that will find nothing.
+	script func(p *process, o op, empty bool) Fault
 	choose func(ready []*actor) int
 	orders []order
 	// steady draws no times: what comes by itself comes at once or after a second.
 	steady bool
 	// again delivers the completions of this task a second time.
 	again string
+	// evictions is the chance of a machine to be taken away within an hour.
+	evictions float64
 }
 
 // Workload is one workflow that a caller submits.

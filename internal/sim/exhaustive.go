@@ -35,8 +35,9 @@ func Crashes(most int) []Crash {
 	}
 }
 
-// struck are the faults that each call meets.
-func struck() []Fault { return []Fault{StopBefore, StopAfter, AnswerLost} }
+// struck are the faults that each call meets. A stop before a call is one after
+// the call before it.
+func struck() []Fault { return []Fault{StopAfter, AnswerLost} }
 
 // Run plays every history of the part.
 func (c Crash) Run(personality Personality, now func() time.Time, progress func(Summary)) Summary {
@@ -81,17 +82,17 @@ func (g edges) policies() []dag.DepPolicy {
 func (c Crash) everyCall(personality Personality, wl Workload, p *pool, sum *Summary) {
 	for k := 1; ; k++ {
 		for _, f := range struck() {
-			reached := false
+			reached, calls := false, 0
 			config := c.config(personality, wl)
 			config.What = fmt.Sprintf("%s of %s at call %d", f, c.name, k)
-			config.script = func(p *process, o op) Fault {
-				if p.calls != k || p.name != c.name {
+			config.script = func(p *process, o op, empty bool) Fault {
+				if p.name != c.name || empty {
+					return none
+				}
+				if calls++; calls != k {
 					return none
 				}
 				reached = true
-				if !f.strikes(p, o) {
-					return none
-				}
 				return f
 			}
 			sum.add(run(config, p))
@@ -183,7 +184,7 @@ func (r Race) play(personality Personality, changes []int, p *pool, sum *Summary
 		Storm: 20 * time.Second, Workloads: []Workload{r.Workload}, steady: true, orders: slices.Clone(r.orders),
 		again: r.again, What: fmt.Sprintf("%s, changes at %v", r.Name, changes),
 	}
-	config.script = func(p *process, o op) Fault {
+	config.script = func(p *process, o op, _ bool) Fault {
 		if racing(p) && o != opReceive && o != opAcquire {
 			calls++
 		}

@@ -133,7 +133,7 @@ type weather struct {
 	sums  [faultKinds]uint32
 	until time.Duration
 	// script, where set, takes the place of the draw.
-	script func(p *process, o op) Fault
+	script func(p *process, o op, empty bool) Fault
 }
 
 // perCall are the faults that strike single calls, with their highest rate in
@@ -161,9 +161,6 @@ func newWeather(random *rand.Rand, set FaultSet, until time.Duration) *weather {
 
 // draw returns the fault of a call, or none.
 func (wt *weather) draw(now time.Duration, p *process, o op) Fault {
-	if wt.script != nil {
-		return wt.script(p, o)
-	}
 	if now >= wt.until || wt.sums[faultKinds-1] == 0 {
 		return none
 	}

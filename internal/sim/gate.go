@@ -42,7 +42,7 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	}
 	p.calls++
 	w.calls++
-	f := w.weather.draw(w.s.now, p, o)
+	f := g.fate(o, key)
 	if f == none && o.outputs() && w.outputsDownUntil > w.s.now {
 		f = OutputsDown
 	}
@@ -85,6 +85,20 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 		g.pause()
 	}
 	return err
+}
+
+// fate decides what goes wrong with a call.
+func (g *gate) fate(o op, key string) Fault {
+	w := g.w
+	if w.weather.script == nil {
+		return w.weather.draw(w.s.now, g.p, o)
+	}
+	empty := false
+	if o == opReceive {
+		ds, err := w.admin.Queues.Queue(key).Peek(context.Background(), 1)
+		empty = err != nil || len(ds) == 0
+	}
+	return w.weather.script(g.p, o, empty)
 }
 
 // pause makes the process stand still for up to twenty minutes.

@@ -33,6 +33,11 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 	if len(doc) > stateBound(s) {
 		w.violate("states stay small", "the state of %s has %d bytes", id, len(doc))
 	}
+	for t, out := range s.Outputs {
+		if out.Kind == state.InlineOutput && len(out.Text) > state.MaxInlineOutput {
+			w.violate("states stay small", "the state of %s keeps %d bytes of output of task %d", id, len(out.Text), t)
+		}
+	}
 	switch {
 	case !s.CancelRequested:
 		wf.cancelled = -1
@@ -41,6 +46,9 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 	}
 	if before != nil {
 		l.moved(p, wf, before, s)
+	}
+	if wf.endedAt = 0; s.Status.Ended() {
+		wf.endedAt = w.s.now
 	}
 	if len(w.Violations) == 0 {
 		l.explain(p, wf, before, s)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,10 +12,6 @@ import (
 	"jobq/core/port"
 	"jobq/core/state"
 )
-
-// patience is how much time goes on after the storm before what has not ended
-// counts as stuck.
-const patience = 3 * time.Hour
 
 // Run plays the history of c and judges it.
 func Run(c Config) *World {
@@ -36,7 +33,7 @@ func run(c Config, p *pool) *World {
 		}
 	}
 	w.s.after(0, nil, look)
-	w.s.loop(w.o.Storm+patience, func() bool { return stop || len(w.Violations) > 0 })
+	w.s.loop(w.o.Storm+cmp.Or(w.o.Patience, 3*time.Hour), func() bool { return stop || len(w.Violations) > 0 })
 	if len(w.Violations) == 0 {
 		w.judge()
 	}
@@ -63,7 +60,7 @@ func (w *World) populate() {
 		wl := &w.o.Workloads[i]
 		w.place(&order{at: w.soon(30 * time.Second), kind: "submit", wf: wl.ID, id: "submit-" + wl.ID, workload: wl})
 	}
-	start, wl := w.drawTime(w.o.Storm), &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
+	start, wl := w.drawTime(max(w.o.Storm, 1)), &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
 	for i := range w.o.Commands {
 		o := w.drawOrder(fmt.Sprintf("c%d", i+1))
 		if w.o.Burst {
@@ -81,6 +78,9 @@ func (w *World) populate() {
 	}
 	for f := range faultKinds {
 		w.schedule(f)
+	}
+	for i := range w.workers {
+		w.evict(i)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"jobq/internal/sim"
@@ -28,13 +29,7 @@ func play(first, last uint64, faults string, stop int, complete, asJSON bool) in
 		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
 		return 2
 	}
-	c := sim.Campaign{First: first, Last: last, Personalities: sim.Personalities(), Faults: set, StopAt: stop}
-	c.Progress = func(s sim.Summary) {
-		if s.Histories%1000 == 0 {
-			fmt.Fprintf(os.Stderr, "%6d histories, %d violations, %v\n", s.Histories, len(s.Failures), s.Took.Round(time.Second))
-		}
-	}
-	sum := c.Run(time.Now)
+	sum := campaign(first, last, set, stop)
 	if asJSON {
 		return printJSON(sum)
 	}
@@ -47,6 +42,26 @@ func play(first, last uint64, faults string, stop int, complete, asJSON bool) in
 		return 1
 	}
 	return 0
+}
+
+// campaign plays the seeds in blocks, as many at a time as there are processors.
+func campaign(first, last uint64, set sim.FaultSet, stop int) sim.Summary {
+	const block = 250
+	began := time.Now()
+	var sum sim.Summary
+	var parts []func() sim.Summary
+	for from := first; from <= last; from += block {
+		c := sim.Campaign{First: from, Last: min(last, from+block-1), Personalities: sim.Personalities(), Faults: set, StopAt: stop}
+		parts = append(parts, func() sim.Summary { return c.Run(time.Now) })
+	}
+	for len(parts) > 0 && len(sum.Failures) < stop {
+		some := parts[:min(len(parts), runtime.GOMAXPROCS(0))]
+		parts = parts[len(some):]
+		sim.Play(some, len(some), func(_ int, s sim.Summary) { sum.Add(s) })
+		sum.Took = time.Since(began)
+		fmt.Fprintf(os.Stderr, "%6d histories, %d violations, %v\n", sum.Histories, len(sum.Failures), sum.Took.Round(time.Second))
+	}
+	return sum
 }
 
 // printJSON prints what the table of mutants needs.
