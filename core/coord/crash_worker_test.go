@@ -18,7 +18,7 @@ import (
 // command counts the starts of every attempt; each succeeds at once.
 type command struct{ starts map[string]int }
 
-func (command) Moment() protocol.Moment       { return protocol.Moment(time.Now().UnixNano()) }
+func (command) Moment() protocol.Moment      { return protocol.Moment(time.Now().UnixNano()) }
 func (command) Beat(string, protocol.Moment) {}
 
 func (c command) Run(_ context.Context, s protocol.Start) protocol.Outcome {
@@ -154,4 +154,3 @@ func TestWorkerStopsAtEveryStoreCall(t *testing.T) {
 		})
 	}
 }
-

@@ -66,8 +66,10 @@ type job struct {
 	settled   bool
 	commanded bool
 	traced    bool
-	// rows is why the index rows could not be written.
-	rows error
+	// rows is why the index rows could not be written, unsettled why messages of a
+	// host could neither be applied nor put back.
+	rows      error
+	unsettled error
 }
 
 // batch is what one pass over items did.

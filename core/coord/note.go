@@ -36,6 +36,8 @@ type note struct {
 	// wakeAt is when the last wake of this process comes.
 	wakeAt    time.Time
 	wakeDelay time.Duration
+	// putBack is the last pause of a message that a host had delivered.
+	putBack time.Duration
 }
 
 func (n *note) idle(now time.Time) bool {

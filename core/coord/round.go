@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -52,7 +53,7 @@ func (c *Coordinator) receive(ctx context.Context, wait time.Duration) ([]port.D
 // with a deadline of its own; none waits for another. Where another round of this
 // process is at a workflow, that one gets the job.
 func (c *Coordinator) round(ctx context.Context, start time.Time, deliveries []port.Delivery) {
-	jobs := c.group(ctx, start, deliveries)
+	jobs, _ := c.group(ctx, start, deliveries)
 	c.sched.Parallel(ctx, len(jobs), c.o.Parallel, func(ctx context.Context, i int) {
 		if !c.takeTurn(jobs[i]) {
 			return
@@ -75,15 +76,14 @@ func (c *Coordinator) runMessages(ctx context.Context, j *job) {
 }
 
 // group sorts deliveries into jobs, in the order of their first message.
-// Undecodable ones are poison at once.
-func (c *Coordinator) group(ctx context.Context, start time.Time, deliveries []port.Delivery) []*job {
-	var jobs []*job
+// Undecodable ones are poison at once; err is why one of a host is not.
+func (c *Coordinator) group(ctx context.Context, start time.Time, deliveries []port.Delivery) (jobs []*job, err error) {
 	byWF := map[string]*job{}
 	for i := range deliveries {
 		d := &deliveries[i]
-		in, err := msg.DecodeInbox(d.Body)
-		if err != nil {
-			c.poison(ctx, d, err)
+		in, undecodable := msg.DecodeInbox(d.Body)
+		if undecodable != nil {
+			err = cmp.Or(err, c.poison(ctx, d, undecodable))
 			continue
 		}
 		wf := workflowOf(in)
@@ -93,10 +93,10 @@ func (c *Coordinator) group(ctx context.Context, start time.Time, deliveries []p
 			byWF[wf] = j
 			jobs = append(jobs, j)
 		}
-		trace := d.Count > 1 || in.Wake != nil || in.Command != nil
+		trace := d.Count > 1 || hosted(d) || in.Wake != nil || in.Command != nil
 		j.items = append(j.items, &item{delivery: d, inbox: in, trace: trace})
 	}
-	return jobs
+	return jobs, err
 }
 
 func workflowOf(in msg.Inbox) string {
@@ -127,20 +127,25 @@ func (c *Coordinator) settle(ctx context.Context, j *job, err error) {
 	}
 	var done []port.Delivery
 	for _, it := range j.items {
+		var failed error
 		switch {
 		case it.delivery == nil:
 		case absent:
-			c.poison(ctx, it.delivery, err)
+			failed = c.poison(ctx, it.delivery, err)
 		case err != nil && !purged:
-			c.release(ctx, it.delivery, err)
+			failed = c.release(ctx, j.wf, it.delivery, err)
 		case fault.Is(it.err, fault.Invalid):
-			c.poison(ctx, it.delivery, it.err)
+			failed = c.poison(ctx, it.delivery, it.err)
 		case it.err != nil:
 			c.log.Warn("message given back", "workflow", j.wf, "id", it.delivery.ID, "error", it.err)
-			c.release(ctx, it.delivery, it.err)
-		default:
+			failed = c.release(ctx, j.wf, it.delivery, it.err)
+		case !hosted(it.delivery):
 			done = append(done, *it.delivery)
 		}
+		j.unsettled = cmp.Or(j.unsettled, failed)
+	}
+	if err == nil {
+		c.note(j.wf, func(n *note) { n.putBack = 0 })
 	}
 	c.acknowledge(ctx, done)
 }
@@ -159,8 +164,12 @@ func (c *Coordinator) acknowledge(ctx context.Context, done []port.Delivery) {
 
 // release gives a message back, to come again after a pause that grows with its
 // deliveries from one second to five minutes, or the one that a service asked for.
-func (c *Coordinator) release(ctx context.Context, d *port.Delivery, why error) {
+// It fails only for a message of a host.
+func (c *Coordinator) release(ctx context.Context, wf string, d *port.Delivery, why error) error {
 	c.stats.released.Add(1)
+	if hosted(d) {
+		return c.putBack(ctx, wf, d, why)
+	}
 	pause := c.jitter(min(firstWake<<min(max(d.Count, 1), 9), lastWake))
 	pause = max(pause, fault.RetryAfter(why))
 	if most := c.inbox().Props().MaxDelay; most > 0 {
@@ -169,12 +178,19 @@ func (c *Coordinator) release(ctx context.Context, d *port.Delivery, why error) 
 	if err := c.inbox().Release(ctx, *d, pause); err != nil {
 		c.log.Debug("message comes back by itself", "id", d.ID, "error", err)
 	}
+	return nil
 }
 
-func (c *Coordinator) poison(ctx context.Context, d *port.Delivery, why error) {
+// poison moves a message to the poison queue. It fails only for a message of a
+// host.
+func (c *Coordinator) poison(ctx context.Context, d *port.Delivery, why error) error {
 	c.stats.poison.Add(1)
 	c.log.Warn("message is poison", "queue", c.inbox().Name(), "id", d.ID, "why", why)
+	if hosted(d) {
+		return firstError(c.inbox().PoisonQueue().Send(ctx, []port.Message{{ID: c.newID(), Body: d.Body}}))
+	}
 	if err := c.inbox().Poison(ctx, *d, why.Error()); err != nil {
 		c.log.Warn("poison not moved, it comes back", "id", d.ID, "error", err)
 	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,9 +29,14 @@ func (c *Coordinator) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Drain runs rounds until the inbox is empty or budget is used, and then saves
-// the marks of accepted sends. It returns how many messages it took up. first
-// are messages that the caller holds already.
+// Drain applies first, which the caller holds already, and then runs rounds until
+// the inbox is empty or budget is used, if it has the lease of Options.Holder. At
+// the end it saves the marks of accepted sends. It returns how many messages it
+// took up.
+//
+// Messages of first without a receipt are those of a function host, which settles
+// them: what cannot be applied now is put back as a delayed copy. Only where that
+// fails is there an error for which the host must deliver them again.
 func (c *Coordinator) Drain(ctx context.Context, budget time.Duration, first []port.Delivery) (n int, err error) {
 	drained, stop := context.WithCancel(ctx)
 	c.sched.Parallel(ctx, 2, 2, func(ctx context.Context, i int) {
@@ -45,18 +51,26 @@ func (c *Coordinator) Drain(ctx context.Context, budget time.Duration, first []p
 	return n, err
 }
 
-func (c *Coordinator) drain(ctx context.Context, budget time.Duration, got []port.Delivery) (n int, err error) {
+func (c *Coordinator) drain(ctx context.Context, budget time.Duration, first []port.Delivery) (n int, err error) {
 	start := c.sched.Now()
-	end := start.Add(budget)
 	// The caller answers for these by himself, so they are left to no other round.
-	for _, j := range c.group(ctx, start, got) {
+	jobs, err := c.group(ctx, start, first)
+	for _, j := range jobs {
 		c.runMessages(context.WithoutCancel(ctx), j)
+		err = cmp.Or(err, j.unsettled)
 	}
-	for n = len(got); ctx.Err() == nil && c.sched.Now().Before(end); n += len(got) {
+	n = len(first)
+	if err != nil {
+		return n, err
+	}
+	c.renewLease(ctx)
+	for end := start.Add(budget); ctx.Err() == nil && c.holdsLease() && c.sched.Now().Before(end); {
 		start = c.sched.Now()
-		if got, err = c.receive(ctx, 0); err != nil || len(got) == 0 {
+		got, err := c.receive(ctx, 0)
+		if err != nil || len(got) == 0 {
 			return n, err
 		}
+		n += len(got)
 		c.round(context.WithoutCancel(ctx), start, got)
 	}
 	return n, nil
