@@ -120,6 +120,7 @@ func (k *conn) frames(r *bufio.Reader) {
 	}
 }
 
+// locked is handle with the mutex.
 func (k *conn) locked(f amqp.Frame) bool {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()

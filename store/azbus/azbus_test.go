@@ -38,7 +38,9 @@ func newData(tb testing.TB) storetest.Data {
 // openVirtual opens a namespace of s without a network.
 func openVirtual(tb testing.TB, s *busstand.Server, o azbus.Options) *azbus.Bus {
 	tb.Helper()
-	o.ConnectionString = busstand.ConnectionString("stand-in.invalid")
+	if o.Credential == nil {
+		o.ConnectionString = busstand.ConnectionString("stand-in.invalid")
+	}
 	o.Dial = func(context.Context) (net.Conn, error) { return s.Pipe(), nil }
 	o.Transport = direct{s}
 	bus, err := azbus.Open(o)

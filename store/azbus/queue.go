@@ -32,7 +32,7 @@ const (
 	maxID = 128
 )
 
-// queue is a queue or a dead-letter queue. Its zero fields never change.
+// queue is a queue or a dead-letter queue. Its fields never change.
 type queue struct {
 	bus  *Bus
 	name string

@@ -42,9 +42,10 @@ func (q *queue) Send(ctx context.Context, messages []port.Message) []error {
 }
 
 func (q *queue) checkMessage(m port.Message) error {
+	if err := q.check(); err != nil {
+		return err
+	}
 	switch {
-	case q.check() != nil:
-		return q.check()
 	case q.dead:
 		return fault.Newf(fault.Invalid, "nothing can be sent to %s: the service alone fills it", q.name)
 	case len(m.Body) > maxMessage:
