@@ -93,7 +93,7 @@ func (c *Coordinator) group(ctx context.Context, start time.Time, deliveries []p
 			byWF[wf] = j
 			jobs = append(jobs, j)
 		}
-		trace := d.Count > 1 || hosted(d) || in.Wake != nil || in.Command != nil
+		trace := d.Count > 1 || in.Wake != nil || in.Command != nil || hosted(d)
 		j.items = append(j.items, &item{delivery: d, inbox: in, trace: trace})
 	}
 	return jobs, err
