@@ -1,6 +1,7 @@
 package azbus
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -35,7 +36,8 @@ type Options struct {
 	// Dial opens the AMQP connection; nil means TLS, and plain TCP for an emulator.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Lock is how long queues lock a message, 5 min, the most that the service
-	// allows. Ensure makes queues so, and QueueProps says so.
+	// allows. Ensure makes queues so, and QueueProps says so until a message of a
+	// queue that somebody else made has shown another.
 	Lock time.Duration
 	// DedupWindow is how long queues know a message id; 7 days.
 	DedupWindow time.Duration
@@ -77,6 +79,8 @@ type Bus struct {
 	mu      sync.Mutex
 	current *connection
 	closed  bool
+	// locks are the lock times that were seen, by queue.
+	locks map[string]time.Duration
 }
 
 // Open prepares a namespace; it makes no call. The caller closes it. Fails with
@@ -96,7 +100,7 @@ func Open(o Options) (*Bus, error) {
 		return nil, fault.New(fault.Invalid, "the Service Bus namespace is missing").
 			WithRemedy("name it as sb://NAMESPACE")
 	}
-	b := &Bus{o: o}
+	b := &Bus{o: o, locks: map[string]time.Duration{}}
 	clientOptions := &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport: o.Transport, Retry: policy.RetryOptions{MaxRetries: -1},
 	}}
@@ -197,6 +201,20 @@ func (b *Bus) connection() (*connection, error) {
 	}
 	b.current = newConnection(client)
 	return b.current, nil
+}
+
+// lock returns how long a queue locks a message, as far as is known.
+func (b *Bus) lock(q *queue) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cmp.Or(b.locks[q.key], b.o.Lock)
+}
+
+// sawLock tells how long the service has locked a message.
+func (b *Bus) sawLock(q *queue, lock time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.locks[q.key] = max(lock.Round(time.Second), time.Second)
 }
 
 // discard makes the next call open a new connection, and closes c in the

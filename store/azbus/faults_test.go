@@ -304,8 +304,9 @@ func TestWithoutTheRightToManage(t *testing.T) {
 func TestClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ ahead, least, most time.Duration }{
-		"ahead":  {time.Hour, 5*time.Minute - time.Second, 5 * time.Minute},
-		"behind": {-time.Minute, 4*time.Minute - time.Second, 4 * time.Minute},
+		"ahead":      {time.Hour, 5*time.Minute - time.Second, 5 * time.Minute},
+		"behind":     {-time.Minute, 4*time.Minute - time.Second, 4 * time.Minute},
+		"far behind": {-time.Hour, 29 * time.Second, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

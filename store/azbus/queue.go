@@ -67,7 +67,7 @@ func (q *queue) PoisonQueue() port.Queue {
 // no ids and no delivery limit, and only the service fills it.
 func (q *queue) Props() port.QueueProps {
 	p := port.QueueProps{
-		MaxMessage: maxMessage, MaxBatch: maxBatch, MaxDelay: maxDelay, MaxLock: q.bus.o.Lock, FixedLock: true,
+		MaxMessage: maxMessage, MaxBatch: maxBatch, MaxDelay: maxDelay, MaxLock: q.bus.lock(q), FixedLock: true,
 		Deduplicates: true, DedupWindow: q.bus.o.DedupWindow, DeliveryLimit: q.bus.o.DeliveryLimit,
 		CountReadable: true, CanWait: true, ClearLeavesLocked: true,
 	}

@@ -132,14 +132,23 @@ func body(m *azservicebus.ReceivedMessage) []byte {
 	return whole
 }
 
-// until is when a lock ends by our clock. The service tells it by its own,
-// which may be ahead: no lock is longer than that of the queue.
+// assumedLock is the lock of a message where the clocks tell nothing.
+const assumedLock = 30 * time.Second
+
+// until is when a lock that was just given ends by our clock. The service tells
+// it by its own, which may be ahead: no lock is longer than Options.Lock.
 func (q *queue) until(m *azservicebus.ReceivedMessage, now time.Time) time.Time {
-	longest := now.Add(q.bus.o.Lock)
-	if m.LockedUntil == nil || m.LockedUntil.After(longest) {
-		return longest
+	lock := q.bus.o.Lock
+	if m.LockedUntil != nil {
+		seen := m.LockedUntil.Sub(now)
+		if seen <= 0 {
+			// One of the clocks is wrong by more than the lock.
+			seen = assumedLock
+		}
+		lock = min(lock, seen)
 	}
-	return *m.LockedUntil
+	q.bus.sawLock(q, lock)
+	return now.Add(lock)
 }
 
 // deliveriesProperty carries the deliveries before a release.

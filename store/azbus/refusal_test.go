@@ -101,6 +101,30 @@ func TestACredentialWithoutATokenIsDenied(t *testing.T) {
 	})
 }
 
+// TestALockOfAnotherLength is about a queue that somebody made by hand: whoever
+// renews must know how often.
+func TestALockOfAnotherLength(t *testing.T) {
+	t.Parallel()
+	onBench(t, busstand.Options{}, azbus.Options{}, func(b bench) {
+		b.CreateQueue("by-hand", busstand.QueueConfig{Lock: 30 * time.Second})
+		b.q = b.bus.Queue("by-hand")
+		if got := b.q.Props().MaxLock; got != 5*time.Minute {
+			b.Errorf("MaxLock = %v before a message, want that of the options", got)
+		}
+		b.send("a")
+		d := b.receive(b.q, 1)[0]
+		if left := time.Until(d.Until); left <= 29*time.Second || left > 30*time.Second {
+			b.Errorf("the lock ends in %v, want 30 s", left)
+		}
+		if got := b.bus.Queue("By-Hand").Props().MaxLock; got != 30*time.Second {
+			b.Errorf("MaxLock = %v after a message, want 30 s", got)
+		}
+		if got := b.bus.Queue("cpu").Props().MaxLock; got != 5*time.Minute {
+			b.Errorf("MaxLock of another queue = %v, want 5 min", got)
+		}
+	})
+}
+
 func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	onBench(t, busstand.Options{}, azbus.Options{}, func(b bench) {
