@@ -37,18 +37,20 @@ func (c *Coordinator) endAttempts(ctx context.Context, j *job, e *entry, ends []
 		ended[i], errs[i] = c.endAttempt(ctx, e, ends[i].attempt, ends[i].ended)
 	})
 	var next []*item
+	failed := 0
 	for i, end := range ends {
 		switch {
 		case errs[i] != nil:
-			c.log.Warn("attempt not ended yet", "workflow", j.wf, "task", e.plan.Name(end.attempt.Task), "error", errs[i])
-			j.left = true
-		case ended[i] == nil:
-			j.left = true
-		default:
+			failed++
+		case ended[i] != nil:
 			c.stats.fenced.Add(1)
 			next = append(next, endedItem(end.attempt, *ended[i]))
 		}
 	}
+	if failed > 0 {
+		c.log.Warn("attempts not ended yet", "workflow", j.wf, "attempts", failed, "error", firstError(errs))
+	}
+	j.left = j.left || len(next) < len(ends)
 	return next
 }
 

@@ -138,7 +138,7 @@ func (c *Coordinator) sendChunk(ctx context.Context, e *entry, ch chunk) sent {
 func (c *Coordinator) post(ctx context.Context, q port.Queue, attempts []engine.Attempt, messages []port.Message, r *sent) {
 	for try := 0; len(messages) > 0; try++ {
 		errs := q.Send(ctx, messages)
-		missing := 0
+		missing, left, why := 0, 0, error(nil)
 		for i, a := range attempts {
 			switch err := at(errs, i); {
 			case err == nil:
@@ -150,9 +150,12 @@ func (c *Coordinator) post(ctx context.Context, q port.Queue, attempts []engine.
 			case refusal(err) || fault.Is(err, fault.NotFound):
 				r.refused = append(r.refused, refused{a, err})
 			default:
-				c.log.Warn("task message not sent", "queue", q.Name(), "error", err)
-				r.left = true
+				left, why = left+1, err
 			}
+		}
+		if left > 0 {
+			c.log.Warn("task messages not sent", "queue", q.Name(), "messages", left, "error", why)
+			r.left = true
 		}
 		attempts, messages = attempts[:missing], messages[:missing]
 		if missing == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"jobq/core/dag"
@@ -44,7 +45,12 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 	if err := dag.CheckWorkflowID(s.ID); err != nil {
 		return Submitted{}, err
 	}
-	p, err := newPlan(s.Definition)
+	d, err := validated(s.Definition)
+	if err != nil {
+		return Submitted{}, err
+	}
+	s.Definition = d
+	p, err := newPlan(d)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -72,6 +78,22 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 		return Submitted{}, err
 	}
 	return Submitted{ID: s.ID, Already: already}, nil
+}
+
+// validated returns d with its defaults, or says what is wrong with it.
+func validated(d *dag.Definition) (*dag.Definition, error) {
+	whole := *d
+	whole.Tasks = slices.Clone(d.Tasks)
+	dag.ApplyDefaults(&whole)
+	problems := dag.Validate(&whole)
+	if len(problems) == 0 {
+		return &whole, nil
+	}
+	err := fault.Newf(fault.Invalid, "the definition does not validate: %s", problems[0].Message)
+	if more := len(problems) - 1; more > 0 {
+		err = fault.Newf(fault.Invalid, "the definition does not validate: %s; and %d more", problems[0].Message, more)
+	}
+	return nil, err
 }
 
 // begins makes sure that the workflow lives by this definition: it begins a life,
