@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type TaskView struct {
 	DepPolicy   dag.DepPolicy `json:"dep_policy"`
 	Attempt     uint32        `json:"attempt,omitempty"`
 	Start       uint32        `json:"start,omitempty"`
+	Stage       Stage         `json:"stage,omitempty"`
 	RetriesLeft int           `json:"retries_left"`
 	Reason      string        `json:"reason,omitempty"`
 	ExitCode    *int          `json:"exit_code,omitempty"`
@@ -51,6 +53,24 @@ type TaskView struct {
 	OutputRef   string        `json:"output_ref,omitempty"`
 	Log         string        `json:"log,omitempty"`
 }
+
+// Stage says what the record of an attempt tells about a task whose status only
+// says that it was sent, or may have been.
+type Stage string
+
+// The closed list of stages.
+const (
+	// StageQueued is an attempt that no worker has begun.
+	StageQueued Stage = "queued"
+	// StageStarted is an attempt that a worker holds.
+	StageStarted Stage = "started"
+	// StageReported is an attempt that ended and whose completion is on its way.
+	StageReported Stage = "reported"
+	// StageFree is an attempt that was given back, StageLost one whose worker is
+	// gone: another start goes on with it.
+	StageFree Stage = "free"
+	StageLost Stage = "lost"
+)
 
 // Time is an instant that is written as RFC 3339 UTC with milliseconds.
 type Time struct{ time.Time }
@@ -183,20 +203,23 @@ func (c *Coordinator) addRecord(ctx context.Context, e *entry, t int32, v *TaskV
 	stored, record, err := c.readRecord(ctx, key)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		v.Reason = "queued: waits for a worker of queue " + v.Queue
+		v.Stage, v.Reason = StageQueued, "waits for a worker of queue "+v.Queue
 		v.StartedAt = Time{}
 	case err != nil:
 		return
 	case record.Ended != nil:
-		v.Reason = "ended, its report is on its way"
+		v.Stage, v.Reason = StageReported, "ended, its report is on its way"
 	case record.Free:
-		v.Reason = "given back, waits for a worker of queue " + v.Queue
+		v.Stage, v.Reason = StageFree, fmt.Sprintf("start %d was given back; waits for a worker of queue %s", record.Start, v.Queue)
+		v.StartedAt = Time{}
 	case stored.Stale(record.TTL):
-		v.Reason = "its worker " + record.Holder + " is gone, waits for another one"
+		v.Stage = StageLost
+		v.Reason = fmt.Sprintf("start %d was lost, its worker %s is gone; waits for another one", record.Start, record.Holder)
+		v.StartedAt = Time{}
 	default:
-		v.Reason = "running on " + record.Holder
-		v.Worker, v.Start = record.Holder, record.Start
 		v.StartedAt = Time{record.StartedAt.UTC()}
+		v.Stage, v.Reason = StageStarted, "on "+record.Holder+" since "+v.StartedAt.Format(time.RFC3339)
+		v.Worker, v.Start = record.Holder, record.Start
 	}
 	if record.Start > 0 {
 		v.Log = msg.LogName(key.Workflow, key.Task, key.Attempt, record.Start)

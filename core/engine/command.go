@@ -164,7 +164,7 @@ func (r *Run) selectRerun(ev Rerun) (tasks []int32, refusal Answer, ok bool) {
 		switch status := r.s.TaskStatus[t]; {
 		case !in || status == state.Pending:
 		case status.Numbered():
-			return nil, refuse("task %q is %s; wait until it has ended", r.plan.Name(int32(t)), status), false
+			return nil, refuse("attempt %d of task %q is queued or running; wait until it has ended", r.s.Attempt[t], r.plan.Name(int32(t))), false
 		default:
 			ended = ended || status.Terminal()
 			tasks = append(tasks, int32(t))
@@ -211,7 +211,7 @@ func (r *Run) mark(ev Mark) Answer {
 	case ev.To != state.Completed && ev.To != state.Skipped:
 		return refuse("a task can be marked completed or skipped, not %s", ev.To)
 	case status.Numbered():
-		return refuse("task %q is %s; wait until it has ended or cancel the workflow", ev.Task, status)
+		return refuse("attempt %d of task %q is queued or running; wait until it has ended or cancel the workflow", r.s.Attempt[t], ev.Task)
 	case status == ev.To:
 		return refuse("task %q is %s already", ev.Task, status)
 	}

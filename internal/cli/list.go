@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobq/core/coord"
+	"jobq/core/fault"
 	"jobq/core/port"
+	"jobq/core/state"
+	"jobq/store"
 )
 
 // listPage is how many rows one call of a listing brings.
@@ -44,7 +47,14 @@ func newList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printList(answer, asJSON)
+				if asJSON {
+					return printJSON(a.out, answer)
+				}
+				stopped, err := s.stoppedOf(cmd.Context(), answer.Workflows)
+				if err != nil {
+					return err
+				}
+				return a.printList(answer, stopped)
 			})
 		},
 	})
@@ -98,10 +108,43 @@ func listWorkflows(ctx context.Context, s *session, o listOptions) (listAnswer, 
 	return answer, nil
 }
 
-func (a *app) printList(answer listAnswer, asJSON bool) error {
-	if asJSON {
-		return printJSON(a.out, answer)
+// maxStopped bounds how many unfinished workflows one listing looks at to find
+// those that nobody runs.
+const maxStopped = 100
+
+// stoppedOf returns the ids among all of runs of this machine that no process
+// goes on with. The first maxStopped unfinished ones are looked at.
+func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[string]bool, error) {
+	found := map[string]bool{}
+	if storage, _, _ := parsePlace("", "", s.place); storage != store.Local {
+		return found, nil // what runs elsewhere is run by services
 	}
+	looked := 0
+	for _, sum := range all {
+		if endedWord(sum.Status) || looked == maxStopped {
+			continue
+		}
+		looked++
+		w, err := s.loadState(ctx, sum.WorkflowID)
+		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Corrupt) || fault.Is(err, fault.TooNew) {
+			continue // doctor tells of it
+		}
+		if err == nil {
+			found[sum.WorkflowID], err = s.stopped(ctx, w)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// endedWord reports whether a workflow of that status has ended.
+func endedWord(word string) bool {
+	return slices.ContainsFunc(state.WorkflowStatuses(), func(s state.WorkflowStatus) bool { return s.String() == word && s.Ended() })
+}
+
+func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
 	if len(answer.Workflows) == 0 {
 		a.note("there is no such workflow")
 		return nil
@@ -109,12 +152,12 @@ func (a *app) printList(answer listAnswer, asJSON bool) error {
 	now := time.Now()
 	t := tableOf("workflow", "name", "status", "done", "failed", "created", "updated")
 	for _, w := range answer.Workflows {
-		status := w.Status
-		if w.CancelRequested && status == "running" {
+		status := statusWord(w, stopped[w.WorkflowID])
+		if w.CancelRequested && status != wordStopped && !endedWord(w.Status) {
 			status = "cancelling"
 		}
 		t.AppendRow([]any{
-			w.WorkflowID, line(w.Name), status, fmt.Sprintf("%d/%d", w.Counts.Ended(), w.Total), w.Counts.Unsuccessful(),
+			w.WorkflowID, line(w.Name), status, fmt.Sprintf("%d/%d", w.Counts.Completed+w.Counts.Skipped, w.Total), w.Counts.Failed + w.Counts.UpstreamFailed,
 			age(now, w.CreatedAt.Time) + " ago", age(now, w.UpdatedAt.Time) + " ago",
 		})
 	}

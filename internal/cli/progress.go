@@ -19,7 +19,6 @@ const rateWindow = 20 * time.Second
 // the number of tasks. Safe for concurrent use.
 type progress struct {
 	names []string
-	slots int
 	words map[string]state.TaskStatus
 
 	mu     sync.Mutex
@@ -30,20 +29,21 @@ type progress struct {
 	inGroup []state.Counts
 	counts  state.Counts
 	cancel  bool
-	// sent are the tasks that went to a queue, oldest first. An entry counts while
-	// its turn is still that of its task; others are dropped from the front.
-	sent []sentTask
-	turn []uint32
-	last uint32
+	// active are the commands that run, oldest first; activeIn counts them by group.
+	active   []activeTask
+	activeIn []int
+	// open says that more may run than are in active.
+	open bool
 
 	begun time.Time
 	// ends are the times and counts of ended tasks within the rate window.
 	ends []ending
 }
 
-type sentTask struct {
-	task int32
-	turn uint32
+// activeTask is an attempt whose command runs.
+type activeTask struct {
+	task    int32
+	attempt uint32
 }
 
 // ending says that n tasks had ended at a time.
@@ -52,17 +52,16 @@ type ending struct {
 	n  int
 }
 
-// newProgress follows tasks of these names, all pending, of which slots run at a
-// time; 0 slots is unknown.
-func newProgress(names []string, slots int, now time.Time) *progress {
+// newProgress follows tasks of these names, all pending.
+func newProgress(names []string, now time.Time) *progress {
 	p := &progress{
-		names: names, slots: slots, words: map[string]state.TaskStatus{}, index: make(map[string]int32, len(names)),
-		groups: groupTasks(names, maxGroups), status: make([]state.TaskStatus, len(names)), turn: make([]uint32, len(names)), begun: now,
+		names: names, words: map[string]state.TaskStatus{}, index: make(map[string]int32, len(names)),
+		groups: groupTasks(names, maxGroups), status: make([]state.TaskStatus, len(names)), begun: now,
 	}
 	for _, s := range state.TaskStatuses() {
 		p.words[s.String()] = s
 	}
-	p.inGroup = make([]state.Counts, len(p.groups.names))
+	p.inGroup, p.activeIn = make([]state.Counts, len(p.groups.names)), make([]int, len(p.groups.names))
 	for i, name := range names {
 		p.index[name] = int32(i)
 		p.status[i] = state.Pending
@@ -77,7 +76,7 @@ func (p *progress) load(s *state.Workflow, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, status := range s.TaskStatus {
-		p.move(int32(i), status, status.Numbered())
+		p.move(int32(i), status)
 	}
 	p.counts, p.cancel = s.Counts(), s.CancelRequested
 	p.ended(now)
@@ -89,28 +88,62 @@ func (p *progress) changed(n coord.Notice, now time.Time) {
 	defer p.mu.Unlock()
 	for _, m := range n.Moves {
 		if i, ok := p.index[m.Task]; ok {
-			to := p.words[m.To]
-			p.move(i, to, to == state.Running || m.Cause == state.CauseNumbered)
+			p.move(i, p.words[m.To])
+			if m.Attempt > 0 && m.To != state.Running.String() && m.Cause != state.CauseNumbered {
+				p.inactive(func(x activeTask) bool { return x.task == i && x.attempt <= m.Attempt })
+			}
 		}
 	}
 	p.counts, p.cancel = n.View.Counts, n.View.CancelRequested
 	p.ended(now)
 }
 
-// move notes the status of task i and whether it was sent. p.mu is held.
-func (p *progress) move(i int32, to state.TaskStatus, sent bool) {
+// move notes the status of task i. p.mu is held.
+func (p *progress) move(i int32, to state.TaskStatus) {
 	group := &p.inGroup[p.groups.of[i]]
 	group.Add(p.status[i], -1)
 	group.Add(to, 1)
 	p.status[i] = to
-	switch {
-	case !sent:
-		p.turn[i] = 0
-	case p.turn[i] == 0:
-		p.last++
-		p.turn[i] = p.last
-		p.sent = append(p.sent, sentTask{i, p.last})
+}
+
+// command notes that the command of an attempt begins, or has ended.
+func (p *progress) command(task string, attempt uint32, begins bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, ok := p.index[task]
+	if !ok {
+		return
 	}
+	p.inactive(func(x activeTask) bool { return x.task == i && x.attempt == attempt })
+	if begins {
+		p.active = append(p.active, activeTask{i, attempt})
+		p.activeIn[p.groups.of[i]]++
+	}
+}
+
+// inactive drops commands. p.mu is held.
+func (p *progress) inactive(drop func(activeTask) bool) {
+	kept := p.active[:0]
+	for _, x := range p.active {
+		if drop(x) {
+			p.activeIn[p.groups.of[x.task]]--
+		} else {
+			kept = append(kept, x)
+		}
+	}
+	p.active = kept
+}
+
+// live takes over what another process found out about the commands that run.
+func (p *progress) live(l liveTasks) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inactive(func(activeTask) bool { return true })
+	for _, i := range l.running {
+		p.active = append(p.active, activeTask{task: i})
+		p.activeIn[p.groups.of[i]]++
+	}
+	p.open = l.more
 }
 
 // ended notes how many tasks have ended by now. p.mu is held.
@@ -136,7 +169,10 @@ type snapshot struct {
 	// take, below 0 for unknown.
 	rate float64
 	left time.Duration
-	// running are the names of the tasks that run, as far as is known.
+	// active is how many commands run, at least that many with more; running are
+	// names of them, oldest first.
+	active  int
+	more    bool
 	running []string
 	groups  []groupCounts
 }
@@ -145,6 +181,7 @@ type snapshot struct {
 type groupCounts struct {
 	name   string
 	counts state.Counts
+	active int
 }
 
 // maxRunning bounds the names of running tasks in a snapshot.
@@ -158,33 +195,14 @@ func (p *progress) snapshot(now time.Time) snapshot {
 		groups: make([]groupCounts, len(p.groups.names)),
 	}
 	for i, name := range p.groups.names {
-		s.groups[i] = groupCounts{name, p.inGroup[i]}
+		s.groups[i] = groupCounts{name, p.inGroup[i], p.activeIn[i]}
 	}
-	s.running = p.running()
+	s.active, s.more = len(p.active), p.open
+	for _, x := range p.active[:min(len(p.active), maxRunning)] {
+		s.running = append(s.running, p.names[x.task])
+	}
 	s.rate, s.left = p.pace(now)
 	return s
-}
-
-// running names the tasks that run: queues are about first in, first out, so of
-// what was sent the oldest do. p.mu is held.
-func (p *progress) running() []string {
-	for len(p.sent) > 0 && p.turn[p.sent[0].task] != p.sent[0].turn {
-		p.sent = p.sent[1:]
-	}
-	most := maxRunning
-	if p.slots > 0 {
-		most = min(most, p.slots)
-	}
-	var names []string
-	for _, t := range p.sent {
-		if len(names) == most {
-			break
-		}
-		if p.turn[t.task] == t.turn {
-			names = append(names, p.names[t.task])
-		}
-	}
-	return names
 }
 
 // pace returns the rate of ended tasks and the time that the open ones take at

@@ -72,7 +72,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags) error {
 		return err
 	}
 	o.Definition = d
-	p := newProgress(taskNames(d), o.Workers, time.Now())
+	p := newProgress(taskNames(d), time.Now())
 	if f.id != "" {
 		if err := a.lookBack(ctx, o, p); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
@@ -110,7 +110,7 @@ func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) err
 	if err != nil {
 		return err
 	}
-	p := newProgress(names, o.Workers, time.Now())
+	p := newProgress(names, time.Now())
 	if err := a.lookBack(ctx, o, p); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (a *app) localOptions() (local.Options, error) {
 // execute runs o under a view and reports how it ended.
 func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
 	v := newRunView(a, o, p)
-	o.OnChange, o.OnOutput = v.changed, v.output
+	o.OnChange, o.OnOutput, o.OnCommand = v.changed, v.output, p.command
 	v.begin()
 	unhook := context.AfterFunc(ctx, v.stopping)
 	sum, err := local.Execute(ctx, o)

@@ -27,18 +27,21 @@ The answer is read from the state itself, never from a listing.`,
 				return err
 			}
 			return a.with(cmd.Context(), func(s *session) error {
-				if !withTasks {
-					sum, err := s.summary(cmd.Context(), args[0])
-					if err != nil {
-						return err
-					}
-					return a.printStatus(sum, asJSON)
+				var sum coord.Summary
+				var err error
+				if withTasks {
+					sum, err = s.Tasks(cmd.Context(), args[0], coord.TaskFilter{After: after, Live: true})
+				} else {
+					sum, err = s.summary(cmd.Context(), args[0])
 				}
-				sum, err := s.Tasks(cmd.Context(), args[0], coord.TaskFilter{After: after, Live: true})
-				if err != nil {
+				switch {
+				case err != nil:
 					return err
+				case asJSON:
+					return printJSON(a.out, sum)
+				default:
+					return a.printStatus(cmd.Context(), s, sum)
 				}
-				return a.printStatus(sum, asJSON)
 			})
 		},
 	})
@@ -67,32 +70,54 @@ func (s *session) summary(ctx context.Context, id string) (coord.Summary, error)
 	}, err
 }
 
-func (a *app) printStatus(s coord.Summary, asJSON bool) error {
-	if asJSON {
-		return printJSON(a.out, s)
+// printStatus writes a workflow for people, who want to know what runs and what
+// waits.
+func (a *app) printStatus(ctx context.Context, s *session, sum coord.Summary) error {
+	var l liveTasks
+	if sum.Counts.Open() > 0 {
+		w, err := s.loadState(ctx, sum.WorkflowID)
+		if err != nil {
+			return err
+		}
+		if l, err = s.live(ctx, w, func() ([]string, error) { return s.names(ctx, w.ID) }); err != nil {
+			return err
+		}
 	}
-	writeSummary(a.out, s, time.Now())
-	if s.Tasks == nil {
-		return nil
+	writeSummary(a.out, sum, l, time.Now())
+	if sum.Tasks != nil {
+		fmt.Fprintln(a.out)
+		if err := a.printTasks(sum.Tasks, false); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(a.out)
-	if err := a.printTasks(s.Tasks, false); err != nil {
-		return err
+	if sum.Next != "" {
+		a.note("there are more tasks: %s", a.commandLine("status", sum.WorkflowID, "--tasks", "--after", sum.Next))
 	}
-	if s.Next != "" {
-		a.note("there are more tasks: %s", a.commandLine("status", s.WorkflowID, "--tasks", "--after", s.Next))
+	if l.stopped {
+		a.note("nothing runs it; to go on with it: %s", a.commandLine("run", "--resume", sum.WorkflowID))
 	}
 	return nil
 }
 
-// writeSummary writes a workflow for people.
-func writeSummary(w io.Writer, s coord.Summary, now time.Time) {
-	status := s.Status
-	if s.CancelRequested && status == state.WorkflowRunning.String() {
-		status += " (being cancelled)"
+// statusWord is the status of a workflow in the words for people.
+func statusWord(s coord.Summary, stopped bool) string {
+	running := s.Status == state.WorkflowRunning.String()
+	switch {
+	case s.CancelRequested && running && stopped:
+		return wordStopped + " (being cancelled)"
+	case stopped:
+		return wordStopped
+	case s.CancelRequested && running:
+		return s.Status + " (being cancelled)"
+	default:
+		return s.Status
 	}
-	fmt.Fprintf(w, "workflow  %s\nname      %s\nstatus    %s\n", s.WorkflowID, line(s.Name), status)
-	fmt.Fprintf(w, "tasks     %d: %s\n", s.Total, countsText(s.Counts))
+}
+
+// writeSummary writes a workflow for people.
+func writeSummary(w io.Writer, s coord.Summary, l liveTasks, now time.Time) {
+	fmt.Fprintf(w, "workflow  %s\nname      %s\nstatus    %s\n", s.WorkflowID, line(s.Name), statusWord(s, l.stopped))
+	fmt.Fprintf(w, "tasks     %d: %s\n", s.Total, liveText(s.Counts, len(l.running), l.more))
 	fmt.Fprintf(w, "created   %s (%s ago)\n", clockText(s.CreatedAt), age(now, s.CreatedAt.Time))
 	fmt.Fprintf(w, "updated   %s (%s ago)\n", clockText(s.UpdatedAt), age(now, s.UpdatedAt.Time))
 	if s.Error != "" {

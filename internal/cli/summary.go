@@ -36,7 +36,11 @@ func newSummary(a *app) *cobra.Command {
 				if asJSON {
 					return printJSON(a.out, answer)
 				}
-				return a.printSummary(answer)
+				stopped, err := s.countStopped(cmd.Context(), answer)
+				if err != nil {
+					return err
+				}
+				return a.printSummary(answer, stopped)
 			})
 		},
 	})
@@ -74,17 +78,51 @@ func addCounts(sum *state.Counts, c state.Counts) {
 	sum.Cancelled += c.Cancelled
 }
 
-func (a *app) printSummary(s summaryAnswer) error {
-	t := tableOf("what", "status", "number")
-	for _, word := range workflowWords() {
-		if n := s.Workflows[word]; n > 0 {
-			t.AppendRow([]any{"workflows", word, n})
+// countStopped counts the unfinished workflows that nobody runs, by status, among
+// the newest maxStopped.
+func (s *session) countStopped(ctx context.Context, answer summaryAnswer) (map[string]int, error) {
+	count := map[string]int{}
+	open := port.Filter{Limit: maxStopped}
+	for _, status := range state.WorkflowStatuses() {
+		if !status.Ended() && answer.Workflows[status.String()] > 0 {
+			open.Status = append(open.Status, status.String())
 		}
 	}
-	for i, n := range countsOf(s.Tasks) {
-		if n > 0 {
-			t.AppendRow([]any{"tasks", taskWords()[i], n})
+	if len(open.Status) == 0 {
+		return count, nil
+	}
+	newest, _, err := s.List(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	stopped, err := s.stoppedOf(ctx, newest)
+	for _, w := range newest {
+		if stopped[w.WorkflowID] {
+			count[w.Status]++
 		}
+	}
+	return count, err
+}
+
+func (a *app) printSummary(s summaryAnswer, stopped map[string]int) error {
+	t := tableOf("what", "status", "number")
+	all := 0
+	for _, word := range workflowWords() {
+		if n := s.Workflows[word] - stopped[word]; n > 0 {
+			t.AppendRow([]any{"workflows", word, n})
+		}
+		all += stopped[word]
+	}
+	if all > 0 {
+		t.AppendRow([]any{"workflows", wordStopped, all})
+	}
+	// Which of those that were sent run, only the workflows themselves tell.
+	for _, p := range liveParts(s.Tasks, 0, false) {
+		word := p.word
+		if word == wordQueued {
+			word += " or " + wordRunning
+		}
+		t.AppendRow([]any{"tasks", word, p.n})
 	}
 	for _, kind := range []string{kindCoordinator, kindWorker, kindRun} {
 		if n := s.Processes[kind]; n > 0 {

@@ -171,7 +171,7 @@ func (a *app) printTasks(tasks []coord.TaskView, several bool) error {
 	t := tableOf(header...)
 	now := time.Now()
 	for _, v := range tasks {
-		row := []any{line(v.Name), v.Status, v.Queue, attemptText(v), exitText(v), durationText(v, now), line(v.Reason)}
+		row := []any{line(v.Name), taskWord(v), v.Queue, attemptText(v), exitText(v), durationText(v, now), line(v.Reason)}
 		if several {
 			row = slices.Insert(row, 0, any(v.WorkflowID))
 		}

@@ -124,7 +124,7 @@ func TestViewOfManyGroupsShowsWhereSomethingGoesOn(t *testing.T) {
 		g := groupCounts{name: string(rune('a' + i)), counts: state.Counts{Completed: 4}}
 		switch i {
 		case 7:
-			g.counts = state.Counts{Running: 1, Pending: 3}
+			g.counts, g.active = state.Counts{Running: 1, Ready: 1, Pending: 2}, 1
 		case 9:
 			g.counts = state.Counts{Pending: 4}
 		}
@@ -133,7 +133,7 @@ func TestViewOfManyGroupsShowsWhereSomethingGoesOn(t *testing.T) {
 	got := groupLines(s, 4, false)
 	want := []string{
 		"  a [==========] 4/4",
-		"  h [          ] 0/4  1 running",
+		"  h [          ] 0/4  1 running  1 queued",
 		"  j [          ] 0/4",
 		"  … and 7 more groups",
 	}

@@ -53,7 +53,11 @@ func headline(s snapshot, p palette) string {
 	add(c.UpstreamFailed, "upstream_failed")
 	add(c.Cancelled, "cancelled")
 	add(c.Skipped, "skipped")
-	add(len(s.running), "running")
+	for _, part := range liveParts(s.counts, s.active, s.more) {
+		if part.word == wordRunning || part.word == wordQueued {
+			parts = append(parts, p.paint(part.String(), statusColor(part.word)))
+		}
+	}
 	if s.rate > 0 {
 		parts = append(parts, rateText(s.rate))
 	}
@@ -113,10 +117,9 @@ func groupLines(s snapshot, most int, p palette) []string {
 		c := g.counts
 		name := text.Pad(text.Snip(line(g.name), width, "…"), width, ' ')
 		parts := []string{fmt.Sprintf("  %s %s %d/%d", name, bar(c.Ended(), c.Total(), 10), c.Ended(), c.Total())}
-		for i, n := range countsOf(c) {
-			word := taskWords()[i]
-			if n > 0 && word != state.Completed.String() && word != state.Pending.String() {
-				parts = append(parts, p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word)))
+		for _, part := range liveParts(c, g.active, false) {
+			if part.word != state.Completed.String() && part.word != state.Pending.String() {
+				parts = append(parts, p.paint(part.String(), statusColor(part.word)))
 			}
 		}
 		lines = append(lines, strings.Join(parts, "  "))
@@ -128,20 +131,21 @@ func groupLines(s snapshot, most int, p palette) []string {
 }
 
 // chooseGroups returns at most most groups in their order: those in which
-// something is sent or failed before those that wait, those before the done.
+// something runs or failed before those that wait, those before the done.
 func chooseGroups(all []groupCounts, most int) []groupCounts {
 	if len(all) <= most+1 {
 		return all
 	}
 	take := make([]bool, len(all))
 	left := most
-	for _, wanted := range []func(state.Counts) bool{
-		func(c state.Counts) bool { return c.Running+c.Ready+c.Failed > 0 },
-		func(c state.Counts) bool { return c.Open() > 0 },
-		func(state.Counts) bool { return true },
+	for _, wanted := range []func(groupCounts) bool{
+		func(g groupCounts) bool { return g.active+g.counts.Failed > 0 },
+		func(g groupCounts) bool { return g.counts.Running+g.counts.Ready > 0 },
+		func(g groupCounts) bool { return g.counts.Open() > 0 },
+		func(groupCounts) bool { return true },
 	} {
 		for i, g := range all {
-			if left > 0 && !take[i] && wanted(g.counts) {
+			if left > 0 && !take[i] && wanted(g) {
 				take[i] = true
 				left--
 			}

@@ -34,7 +34,7 @@ func (a *app) watch(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{a: a, s: s, id: id, p: newProgress(taskNames(d), 0, time.Now())}
+	w := &watcher{a: a, s: s, id: id, p: newProgress(taskNames(d), time.Now())}
 	first, err := w.look(ctx)
 	if err != nil {
 		return err
@@ -66,6 +66,9 @@ type watcher struct {
 	id  string
 	p   *progress
 	tag port.Tag
+	// state is the newest that was loaded; stopped says that nothing runs it.
+	state   *state.Workflow
+	stopped bool
 	// told is the line that was printed last, where there is no terminal.
 	told string
 }
@@ -83,14 +86,28 @@ func (w *watcher) look(ctx context.Context) (*state.Workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.tag = doc.Tag
+	w.tag, w.state = doc.Tag, now
 	w.p.load(now, time.Now())
 	return now, nil
+}
+
+// lookAtCommands finds out which commands run: their records change while the
+// state does not.
+func (w *watcher) lookAtCommands(ctx context.Context) error {
+	l, err := w.s.live(ctx, w.state, func() ([]string, error) { return w.p.names, nil })
+	if err == nil {
+		w.p.live(l)
+		w.stopped = l.stopped
+	}
+	return err
 }
 
 // follow looks until the workflow has ended and returns its last status.
 func (w *watcher) follow(ctx context.Context, view *screen, status state.WorkflowStatus, isTerminal bool) (state.WorkflowStatus, error) {
 	for {
+		if err := w.lookAtCommands(ctx); err != nil {
+			return status, err
+		}
 		if !isTerminal && !w.a.quiet() {
 			w.tell(view, status)
 		}
@@ -113,11 +130,19 @@ func (w *watcher) follow(ctx context.Context, view *screen, status state.Workflo
 // tell prints a line if it says something new.
 func (w *watcher) tell(view *screen, status state.WorkflowStatus) {
 	s := w.p.snapshot(time.Now())
-	now := fmt.Sprintf("%s: %d/%d, %s", status, s.counts.Ended(), s.total, countsText(s.counts))
+	now := fmt.Sprintf("%s: %d/%d, %s", w.word(status), s.counts.Ended(), s.total, liveText(s.counts, s.active, s.more))
 	if now != w.told {
 		view.printf("%s", now)
 		w.told = now
 	}
+}
+
+// word is status in the words for people.
+func (w *watcher) word(status state.WorkflowStatus) string {
+	if w.stopped && !status.Ended() {
+		return wordStopped + " (" + w.a.commandLine("run", "--resume", w.id) + ")"
+	}
+	return status.String()
 }
 
 // region is the table on a terminal.

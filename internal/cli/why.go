@@ -54,7 +54,7 @@ func newWhy(a *app) *cobra.Command {
 }
 
 func (a *app) printWhy(w whyAnswer) error {
-	if err := a.print(fmt.Sprintf("%s is %s: %s", line(w.Task.Name), w.Task.Status, line(w.Task.Reason))); err != nil {
+	if err := a.print(fmt.Sprintf("%s is %s: %s", line(w.Task.Name), taskWord(w.Task), line(w.Task.Reason))); err != nil {
 		return err
 	}
 	if len(w.History) == 0 {

@@ -20,6 +20,7 @@ import (
 	"jobq/core/sched"
 	"jobq/store/local"
 	"jobq/worker"
+	"jobq/worker/protocol"
 )
 
 // errWorkflowEnded is the cause that stops workers and coordinator at the end.
@@ -101,7 +102,7 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 		Store: r.store, Prefix: "local/" + r.o.Prefix, Inbox: namespace + r.inbox(),
 		Queues: queues(namespace, d), Slots: r.slots(), Logger: r.o.Logger, Executable: r.o.Executable,
 		Namespace: namespace, Membership: me, CancelPollInterval: time.Second, Cwd: dir, Output: r.output,
-		KillTimeout: r.o.KillTimeout,
+		OnEvent: r.happened, KillTimeout: r.o.KillTimeout,
 	})
 	if err != nil {
 		return sum, err
@@ -169,6 +170,13 @@ func (r *run) changed(n coord.Notice) {
 	}
 	if endedStatus(n.View.Status) {
 		r.end()
+	}
+}
+
+// happened passes on which commands run.
+func (r *run) happened(e protocol.Event) {
+	if r.o.OnCommand != nil && e.Workflow == r.o.WorkflowID && e.Kind != protocol.Refused {
+		r.o.OnCommand(e.Task, e.Attempt, e.Kind == protocol.Started)
 	}
 }
 

@@ -34,6 +34,9 @@ type Options struct {
 
 	// OnChange is told of every saved change of the workflow, in order.
 	OnChange func(coord.Notice)
+	// OnCommand is told that the command of an attempt begins or has ended, from
+	// many goroutines. It must not block.
+	OnCommand func(task string, attempt uint32, begins bool)
 	// OnOutput is told of every line that a task writes, from many goroutines.
 	OnOutput func(Line)
 	Logger   *slog.Logger
