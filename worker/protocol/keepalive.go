@@ -11,8 +11,8 @@ import (
 // during the grace of a stopped command. It kills the command when the record
 // turns out to be lost.
 func (a *attempt) keepAlive(ctx context.Context, stop context.CancelCauseFunc, kill func()) {
-	for wait := a.h.tick(); a.h.conf.Scheduler.Sleep(ctx, wait) == nil; {
-		wait = a.h.tick()
+	for wait := a.tick(); a.h.conf.Scheduler.Sleep(ctx, wait) == nil; {
+		wait = a.tick()
 		a.extend(ctx)
 		switch err := a.beat(ctx); {
 		case err == nil:
@@ -64,7 +64,14 @@ func (a *attempt) silence() time.Duration {
 
 // tick is the pause between two beats. The lock of the message outlasts two that
 // fail, and an outage must last about a third of the ttl to cost a command its life.
-func (h *Handler) tick() time.Duration { return min(h.conf.Lock/3, h.ttl/6) }
+func (a *attempt) tick() time.Duration {
+	lock := a.h.conf.Lock
+	if most := a.queue.Props().MaxLock; most > 0 {
+		// A queue may lock for less than it was asked to.
+		lock = min(lock, most)
+	}
+	return min(lock/3, a.h.ttl/6)
+}
 
 // beat writes the record once.
 func (a *attempt) beat(ctx context.Context) error {

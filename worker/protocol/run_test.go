@@ -73,6 +73,27 @@ func TestALongCommandKeepsRecordAndMessage(t *testing.T) {
 	})
 }
 
+func TestAQueueWithAShortLockKeepsTheMessage(t *testing.T) {
+	t.Parallel()
+	props := memory.DefaultQueue()
+	props.MaxLock, props.FixedLock = time.Minute, true
+	bubble(t, memory.Options{Queue: &props}, func(t *testing.T, r *rig) {
+		r.model.run = r.model.lasting(time.Hour, 0)
+		r.push()
+		var wg sync.WaitGroup
+		wg.Go(func() { r.expect("long command", r.handle(t.Context()), protocol.Done) })
+		synctest.Wait()
+		for range 59 {
+			ds, err := r.store.Port().Queues.Queue(queueA).Receive(t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: time.Minute})
+			if err != nil || len(ds) > 0 {
+				t.Fatalf("another worker received %d messages, %v, while the command ran", len(ds), err)
+			}
+		}
+		wg.Wait()
+		r.model.runs(t, 1)
+	})
+}
+
 func TestAPlannedStopGivesTheAttemptBack(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]memory.Options{"native": {}, "copies": {Queue: &port.QueueProps{CanWait: true, CountReadable: true}}} {
