@@ -154,7 +154,8 @@ func isCredential(name string) bool {
 }
 
 // childEnviron returns the complete environment of one start. The task's own
-// values come last and replace whatever there is.
+// values come last and replace whatever there is, but for the run id: by it we
+// find what is left of a start.
 func (r *commandRunner) childEnviron(s protocol.Start, c command, files *startFiles) []string {
 	env := make([]string, len(r.environ), len(r.environ)+len(c.env)+16)
 	copy(env, r.environ)
@@ -184,8 +185,9 @@ func (r *commandRunner) childEnviron(s protocol.Start, c command, files *startFi
 		}
 	}
 	for _, entry := range c.env {
-		name, value, _ := strings.Cut(entry, "=")
-		env = setVariable(env, name, value)
+		if name, value, _ := strings.Cut(entry, "="); name != proc.RunIDVariable {
+			env = setVariable(env, name, value)
+		}
 	}
 	return env
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,12 +15,17 @@ import (
 const (
 	// receiveWait is how long one receive waits for a message.
 	receiveWait = 20 * time.Second
+	// receiveBound is how long an answer may take beyond that.
+	receiveBound = 15 * time.Second
 	// firstBackoff is the first pause after a receive that found nothing where
 	// the queue cannot wait, or that failed.
 	firstBackoff = 500 * time.Millisecond
 	// memberBeat is the pause between two beats of the membership.
 	memberBeat = 30 * time.Second
 )
+
+// errReceiveBound is the cause of a receive that was given up.
+var errReceiveBound = errors.New("the queue did not answer in time")
 
 // pump brings messages to slots. One goroutine (run) owns its fields.
 type pump struct {
@@ -143,7 +149,7 @@ func (p *pump) look(ctx context.Context) {
 			empty++
 			continue
 		}
-		ds, err := s.queue.Receive(ctx, port.ReceiveOptions{Max: 1, Lock: p.conf.Visibility})
+		ds, err := p.receive(ctx, s, port.ReceiveOptions{Max: 1, Lock: p.conf.Visibility})
 		if err != nil || len(ds) == 0 {
 			empty++ // an error is met again, and told, by the receive that waits
 			continue
@@ -156,7 +162,7 @@ func (p *pump) look(ctx context.Context) {
 // await returns when s has something, after one wait at most.
 func (p *pump) await(ctx context.Context, s *source, most int) []port.Delivery {
 	props := s.queue.Props()
-	ds, err := s.queue.Receive(ctx, port.ReceiveOptions{Max: most, Lock: p.conf.Visibility, Wait: receiveWait})
+	ds, err := p.receive(ctx, s, port.ReceiveOptions{Max: most, Lock: p.conf.Visibility, Wait: receiveWait})
 	switch {
 	case len(ds) > 0:
 		s.pause = 0
@@ -177,6 +183,14 @@ func (p *pump) await(ctx context.Context, s *source, most int) []port.Delivery {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// receive asks the queue once. A store that hangs must not hold up the other
+// queues, and the beats of the membership, for ever.
+func (p *pump) receive(ctx context.Context, s *source, o port.ReceiveOptions) ([]port.Delivery, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, o.Wait+receiveBound, errReceiveBound)
+	defer cancel()
+	return s.queue.Receive(bounded, o)
 }
 
 // deal hands deliveries to free slots. What came while the last slot was taken

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 
 	"jobq/core/fault"
 	"jobq/worker/taskapi"
@@ -83,10 +84,17 @@ type startFiles struct {
 // output reads what the command left in its output file: nil for nothing, one
 // JSON document, or an error that says what is wrong with it.
 func (f *startFiles) output() ([]byte, error) {
-	info, err := os.Stat(f.outputPath)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	// Without waiting: what stands under the name may be a pipe that nobody writes to.
+	file, err := os.OpenFile(f.outputPath, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
 	case err != nil:
 		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
 	case !info.Mode().IsRegular():
@@ -94,11 +102,6 @@ func (f *startFiles) output() ([]byte, error) {
 	case info.Size() > maxOutput:
 		return nil, fault.Newf(fault.Invalid, "$JOBQ_OUTPUT_FILE has %d bytes; an output may have %d", info.Size(), maxOutput)
 	}
-	file, err := os.Open(f.outputPath)
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
-	}
-	defer file.Close()
 	body, err := io.ReadAll(io.LimitReader(file, maxOutput+1))
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
@@ -122,8 +125,6 @@ func kindOf(mode fs.FileMode) string {
 		return "directory"
 	case mode&fs.ModeNamedPipe != 0:
 		return "named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "socket"
 	default:
 		return "device"
 	}

@@ -62,7 +62,8 @@ type Config struct {
 	CancelPollInterval time.Duration
 	// CompletionSendMaxAttempts bounds the sends of one completion (5).
 	CompletionSendMaxAttempts int
-	// StopPatience bounds what is still tried for the store after a stop (30 s).
+	// StopPatience bounds each thing that is still tried for the store after a stop
+	// (30 s), but not writing down how a command ended.
 	StopPatience time.Duration
 
 	// Cwd is the directory that a task's cwd is relative to; empty means ours.

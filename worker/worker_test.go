@@ -89,7 +89,7 @@ func TestTheEnvironmentOfAChild(t *testing.T) {
 		"AZURE_CLIENT_SECRET=secret", "AZURE_CLIENT_ID=public", "JOBQ_RUN_ID=outer", "JOBQ_WORKFLOW_TASK=outer", "PYTHONUNBUFFERED=0",
 	}
 	value := "it's $HOME \"x\"\n2nd"
-	raw, err := json.Marshal(map[string]any{"A": value, "N": 5, "HOME": "", "JOBQ_QUEUE_NAME": "mine"})
+	raw, err := json.Marshal(map[string]any{"A": value, "N": 5, "HOME": "", "JOBQ_QUEUE_NAME": "mine", "JOBQ_RUN_ID": "outer"})
 	if err != nil {
 		t.Fatal(err)
 	}

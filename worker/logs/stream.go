@@ -2,9 +2,9 @@ package logs
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +13,7 @@ const (
 	chunk = 64 << 10
 	// every is how long output may wait to be stored.
 	every = time.Second
-	// maxKept bounds what is kept while the store does not answer.
+	// maxKept bounds what a store that did not answer still gets.
 	maxKept = 4 << 20
 	// appendBound is how long storing one chunk may take.
 	appendBound = 10 * time.Second
@@ -36,17 +36,19 @@ type Stream struct {
 	store func(data []byte) error
 	line  LineFunc
 
-	// storing serialises what goes to the store; kept, lost and failed are its.
-	storing sync.Mutex
-	kept    []byte
-	lost    int
-	failed  bool
+	// storing holds an entry while somebody stores; kept is his.
+	storing chan struct{}
+	kept    backlog
+	// failed says that the store did not take the last chunk.
+	failed atomic.Bool
 
 	mu      sync.Mutex
-	fresh   []byte
+	fresh   backlog
 	timer   *time.Timer
 	closed  bool
 	writers []*lines
+	// ticks is the timer that was started and has not run to its end.
+	ticks sync.WaitGroup
 }
 
 // New returns a Stream that stores under name. It makes no call before there is
@@ -55,7 +57,8 @@ type Stream struct {
 func New(ctx context.Context, to Appender, name string, line LineFunc) *Stream {
 	live := context.WithoutCancel(ctx)
 	return &Stream{
-		line: line,
+		line:    line,
+		storing: make(chan struct{}, 1),
 		store: func(data []byte) error {
 			bounded, cancel := context.WithTimeout(live, appendBound)
 			defer cancel()
@@ -78,11 +81,12 @@ func (s *Stream) Writer(source string) io.Writer {
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.timer != nil && s.timer.Stop() {
+		s.ticks.Done()
 	}
 	writers := s.writers
 	s.mu.Unlock()
+	s.ticks.Wait()
 	for _, w := range writers {
 		w.end()
 	}
@@ -97,10 +101,10 @@ func (s *Stream) Close() error {
 
 func (s *Stream) add(p []byte) {
 	s.mu.Lock()
-	s.fresh = append(s.fresh, p...)
-	full := len(s.fresh) >= chunk
-	if !full && s.timer == nil && !s.closed {
-		s.timer = time.AfterFunc(every, s.tick)
+	s.fresh.add(p)
+	full := len(s.fresh.data) >= chunk
+	if !full {
+		s.startTimer()
 	}
 	s.mu.Unlock()
 	if full {
@@ -108,51 +112,49 @@ func (s *Stream) add(p []byte) {
 	}
 }
 
-// tick stores what has waited, and comes again while something waits.
-func (s *Stream) tick() {
-	err := s.flush(true)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer = nil
-	if (err != nil || len(s.fresh) > 0) && !s.closed {
+// startTimer makes sure that what waits is stored within a second. mu is held.
+func (s *Stream) startTimer() {
+	if s.timer == nil && !s.closed {
+		s.ticks.Add(1)
 		s.timer = time.AfterFunc(every, s.tick)
 	}
 }
 
-// flush stores everything that is there. After a failure only a caller who
-// insists tries again, so that a store that is away does not hold the command.
-func (s *Stream) flush(insist bool) error {
-	s.storing.Lock()
-	defer s.storing.Unlock()
+// tick stores what has waited, and comes again while something waits.
+func (s *Stream) tick() {
+	defer s.ticks.Done()
+	err := s.flush(true)
 	s.mu.Lock()
-	fresh := s.fresh
-	s.fresh = nil
-	s.mu.Unlock()
-	s.keep(fresh)
-	if len(s.kept) == 0 || s.failed && !insist {
-		return nil
+	defer s.mu.Unlock()
+	s.timer = nil
+	if err != nil || len(s.fresh.data) > 0 {
+		s.startTimer()
 	}
-	data := s.kept
-	if s.lost > 0 {
-		data = append(fmt.Appendf(nil, "[jobq: %d bytes of output were lost here]\n", s.lost), data...)
-	}
-	err := s.store(data)
-	s.failed = err != nil
-	if err == nil {
-		s.kept, s.lost = nil, 0
-	}
-	return err
 }
 
-// keep adds fresh to what waits for the store and drops the oldest above the bound.
-func (s *Stream) keep(fresh []byte) {
-	if len(s.kept) == 0 {
-		s.kept = fresh
-	} else {
-		s.kept = append(s.kept, fresh...)
+// flush stores everything that is there. After a failure only a caller who
+// insists tries again, and nobody else waits for him, so that a store that is
+// away does not hold the command. One that is merely slow does: then nothing is
+// lost.
+func (s *Stream) flush(insist bool) error {
+	if !insist && s.failed.Load() {
+		s.mu.Lock()
+		s.startTimer()
+		s.mu.Unlock()
+		return nil
 	}
-	if over := len(s.kept) - maxKept; over > 0 {
-		s.lost += over
-		s.kept = append([]byte(nil), s.kept[over:]...)
+	s.storing <- struct{}{}
+	defer func() { <-s.storing }()
+	s.mu.Lock()
+	s.kept.move(&s.fresh)
+	s.mu.Unlock()
+	if len(s.kept.data) == 0 {
+		return nil
 	}
+	err := s.store(s.kept.bytes())
+	s.failed.Store(err != nil)
+	if err == nil {
+		s.kept = backlog{}
+	}
+	return err
 }

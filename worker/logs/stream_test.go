@@ -195,3 +195,31 @@ func TestTwoSourcesAtOnce(t *testing.T) {
 		t.Errorf("stored %d lines in %d bytes, want 20000 whole ones", got, len(s.text()))
 	}
 }
+
+// TestAStoreThatHangsDoesNotHoldTheCommand: only the first chunk is waited for.
+func TestAStoreThatHangsDoesNotHoldTheCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stream := logs.New(t.Context(), hanging{}, "log", nil)
+		w := stream.Writer("stdout")
+		began := time.Now()
+		for range 12 << 10 { // 12 MiB
+			fmt.Fprint(w, strings.Repeat("y", 1024))
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(began); took > 12*1024*time.Millisecond+11*time.Second {
+			t.Errorf("a command of 12 s took %v", took)
+		}
+		if err := stream.Close(); err == nil {
+			t.Error("Close = nil, want the error of the store")
+		}
+	})
+}
+
+// hanging is an Appender that never answers.
+type hanging struct{}
+
+func (hanging) Append(ctx context.Context, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
