@@ -90,9 +90,11 @@ func rules() []rule {
 		{pkg: "internal/archtest"},
 		{pkg: "internal/azurite", others: []string{"golang.org/x/sys"}},
 		{pkg: "internal/e2e"},
+		// The commands of the simulation belong to it.
+		{pkg: "internal/sim/...", ours: []string{"core/...", "store/memory", "store/wrap", "worker/protocol", "internal/sim"}},
 		{pkg: "internal/busstand/amqp"},
 		{pkg: "internal/busstand", ours: []string{"internal/busstand/amqp"}},
-		{pkg: "internal/cli", ours: []string{"core/...", "store", "worker/...", "internal/local", "internal/config", "internal/obs"},
+		{pkg: "internal/cli", ours: []string{"core/...", "store", "worker/...", "internal/local", "internal/config", "internal/obs", "internal/sim"},
 			others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6", "golang.org/x/term", "golang.org/x/sys"}},
 		{pkg: "cmd/jobq", ours: []string{"internal/cli", "worker/...", "core/..."}},
 	}

@@ -110,7 +110,7 @@ func (f Forecast) config(seed uint64) Config {
 		Seed: seed, Network: Even, Coordinators: 1, Workers: f.Workers, Slots: f.Slots, Sweeps: true,
 		Patience:  max(100*work, 30*24*time.Hour),
 		Workloads: []Workload{{ID: f.id(), Definition: &d, Outcome: f.outcome(seed)}},
-		evictions: f.Evictions,
+		evictions: f.Evictions, idle: min(20*time.Second, f.Lasts/50),
 	}
 }
 
