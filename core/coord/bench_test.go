@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,9 +52,9 @@ func BenchmarkDrain(b *testing.B) {
 }
 
 // callTakes makes every call of the store take d.
-func callTakes(d time.Duration, armed *bool) faults.Decide {
+func callTakes(d time.Duration, armed *atomic.Bool) faults.Decide {
 	return func(faults.Call) faults.Fate {
-		if !*armed {
+		if !armed.Load() {
 			return faults.Fate{}
 		}
 		return faults.Fate{Delay: d}
@@ -66,9 +67,9 @@ func TestBacklogWithLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20_000
-		armed := false
+		var armed atomic.Bool
 		_, c := backlog(t, t.Context(), fanIn(n), callTakes(10*time.Millisecond, &armed))
-		armed = true
+		armed.Store(true)
 		start := time.Now()
 		if got, err := c.Drain(t.Context(), time.Hour, nil); err != nil || got != n {
 			t.Fatalf("Drain = %d, %v", got, err)
@@ -85,12 +86,12 @@ func TestBacklogWithLatency(t *testing.T) {
 // three calls in a row and 20 ms until its last dependent is sent.
 func TestLatencyOfOneCompletion(t *testing.T) {
 	t.Parallel()
-	armed := false
+	var armed atomic.Bool
 	serving(t, []faults.Decide{callTakes(10*time.Millisecond, &armed)}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
 		mustSubmit(t, c, "w", diamond())
 		w.Take(t.Context())
 		time.Sleep(time.Minute)
-		armed = true
+		armed.Store(true)
 		time.Sleep(10 * time.Second)
 		report(t, w, "w", "A")
 		start := time.Now()

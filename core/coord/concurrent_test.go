@@ -164,11 +164,18 @@ func TestOneProcessDoesNotRaceItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		d := fanIn(200)
+		var lines []string
+		for i := range 200 {
+			lines = append(lines, fmt.Sprintf("p%03d", i), fmt.Sprintf("q%03d < p%03d", i, i))
+		}
+		d := graph(lines...)
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}
 		w.Know(d)
 		c := w.Start("host", func(c faults.Call) faults.Fate {
+			if c.Op == "Queue.Send" && c.Key == "cpu" {
+				return faults.Fate{Delay: 40 * time.Millisecond}
+			}
 			return faults.Fate{Delay: time.Duration(c.N%7) * time.Millisecond}
 		})
 		if _, err := c.Submit(ctx, coord.Submission{ID: "w", Definition: d}); err != nil {
@@ -182,6 +189,7 @@ func TestOneProcessDoesNotRaceItself(t *testing.T) {
 					var err error
 					switch i {
 					case 0:
+						time.Sleep(25 * time.Millisecond) // while others are sending
 						err = c.Wake(ctx, "w")
 					case 1:
 						_, err = c.Submit(ctx, coord.Submission{ID: "w", Definition: d})

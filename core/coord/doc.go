@@ -15,8 +15,11 @@
 //
 // Whoever stops between two steps leaves either an unacknowledged message,
 // whose next delivery finds the unsent intents in the state, or a claim row
-// that the sweep reads. Nothing here relies on being the only coordinator, on
-// one delivery, or on the clock of this machine.
+// that the sweep reads. A re-send is preceded by a save as a first send is, so
+// that of two who find the same trace one sends. What this process did that no
+// stored state shows (accepted sends, wakes, rows) is kept in a note a workflow,
+// which outlives every lost save. Nothing here relies on being the only
+// coordinator, on one delivery, or on the clock of this machine.
 //
 // The package starts no goroutine and reads no clock but through core/sched. It
 // knows no driver, no HTTP and no process.

@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,9 +63,9 @@ func slowSaves(wf string, d time.Duration) faults.Decide {
 
 func TestASlowWorkflowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	armed := false
+	var armed atomic.Bool
 	plan := func(c faults.Call) faults.Fate {
-		if !armed {
+		if !armed.Load() {
 			return faults.Fate{}
 		}
 		return slowSaves("slow", 12*time.Second)(c)
@@ -72,7 +73,7 @@ func TestASlowWorkflowHoldsUpNoOther(t *testing.T) {
 	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
 		mustSubmit(t, c, "slow", diamond())
 		mustSubmit(t, c, "fast", diamond())
-		armed = true
+		armed.Store(true)
 		report(t, w, "slow", "A")
 		report(t, w, "fast", "A")
 		time.Sleep(time.Second)
@@ -111,23 +112,23 @@ func TestMarksAreStoredInTime(t *testing.T) {
 
 func TestWakesGrowRare(t *testing.T) {
 	t.Parallel()
-	down := false
+	var down atomic.Bool
 	plan := func(c faults.Call) faults.Fate {
-		if down && c.Op == "Queue.Send" && c.Key == "cpu" {
+		if down.Load() && c.Op == "Queue.Send" && c.Key == "cpu" {
 			return faults.Fate{Before: fault.New(fault.Unavailable, "down")}
 		}
 		return faults.Fate{}
 	}
 	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
 		mustSubmit(t, c, "w", diamond())
-		down = true
+		down.Store(true)
 		report(t, w, "w", "A")
 		time.Sleep(time.Hour)
 		// 1 + 2 + 4 + ... + 256 s, then every five minutes.
 		if got := c.Count()["wakes"]; got < 15 || got > 26 {
 			t.Errorf("%d wakes in an hour, want about 20", got)
 		}
-		down = false
+		down.Store(false)
 		time.Sleep(6 * time.Minute)
 		w.Take(t.Context())
 		if w.Taken["w/B#1"] != 1 || w.Taken["w/C#1"] != 1 {
@@ -143,9 +144,9 @@ func TestStoppingFinishesTheRound(t *testing.T) {
 		w.Scheduler = sched.Real{}
 		w.Options.Holder = "c"
 		w.Know(diamond())
-		slow := false
+		var slow atomic.Bool
 		c := w.Start("c", func(call faults.Call) faults.Fate {
-			if slow && call.Op == "States.Save" {
+			if slow.Load() && call.Op == "States.Save" {
 				return faults.Fate{Delay: 3 * time.Second}
 			}
 			return faults.Fate{}
@@ -153,7 +154,7 @@ func TestStoppingFinishesTheRound(t *testing.T) {
 		mustSubmit(t, c, "w", diamond())
 		stop := serve(t, c)
 		time.Sleep(time.Second)
-		slow = true
+		slow.Store(true)
 		report(t, w, "w", "A")
 		time.Sleep(time.Second)
 		stop()
