@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -49,11 +50,13 @@ func askPython[T any](t *testing.T, requests []T) []string {
 	return answers
 }
 
+// TestRandomConditionsAgreeWithPython asks the same questions every time; with
+// JOBQ_TEST_LONG set it asks many more.
 func TestRandomConditionsAgreeWithPython(t *testing.T) {
 	t.Parallel()
-	number := 20_000
-	if testing.Short() {
-		number = 2_000
+	number := 4_000
+	if os.Getenv("JOBQ_TEST_LONG") != "" {
+		number = 100_000
 	}
 	g := &generator{rand.New(rand.NewPCG(20, 26))}
 	var questions []question
