@@ -3,6 +3,7 @@ package azstorage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,19 +25,47 @@ func dueKey(key string) (partition, row string) {
 
 func (v *index) PutDue(ctx context.Context, d port.Due) error {
 	doing := "write the due row " + d.Key + " in account " + v.t.account
-	if len(d.Note) > maxText {
-		return tooLarge("the note of due row "+d.Key, len(d.Note), maxText)
+	if len(d.Note) > maxNote {
+		return tooLarge("the note of due row "+d.Key, len(d.Note), maxNote)
 	}
 	partition, key := dueKey(d.Key)
 	if err := checkKey("due row "+d.Key, key); err != nil {
 		return err
 	}
-	return v.t.upsert(ctx, partition, key, columns{
+	c := columns{
 		"workflow":      d.Workflow,
 		dueColumn:       d.DueAt.UTC().Format(dueLayout),
 		"state_version": int64Column(d.StateVersion),
-		"note":          d.Note,
-	}, doing)
+	}
+	c.setNote(d.Note)
+	return v.t.upsert(ctx, partition, key, c, doing)
+}
+
+// maxNote is the longest note in bytes. A command that is claimed may name
+// thousands of tasks, and one column holds but maxText.
+const maxNote = 10 * maxText
+
+const noteParts = "note_parts"
+
+func noteColumn(part int) string { return fmt.Sprintf("note_%d", part) }
+
+// setNote writes a note in parts, with their number, since a merge leaves the
+// further parts of a longer note that was there.
+func (c columns) setNote(note string) {
+	part := 0
+	for ; note != ""; part++ {
+		text := clip(note)
+		c[noteColumn(part)], note = text, note[len(text):]
+	}
+	c[noteParts] = int32(part)
+}
+
+func (c columns) note() string {
+	var b strings.Builder
+	for part := range int(c.number(noteParts)) {
+		b.WriteString(c.text(noteColumn(part)))
+	}
+	return b.String()
 }
 
 func (v *index) DeleteDue(ctx context.Context, key string) error {
@@ -76,6 +105,6 @@ func dueOf(e entity) (port.Due, error) {
 	c := e.columns
 	return port.Due{
 		Key: key, Workflow: c.text("workflow"), DueAt: c.time(dueColumn),
-		StateVersion: c.number("state_version"), Note: c.text("note"),
+		StateVersion: c.number("state_version"), Note: c.note(),
 	}, nil
 }

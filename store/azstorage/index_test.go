@@ -268,3 +268,23 @@ func TestMoreRowsThanOneAnswerHolds(t *testing.T) {
 		t.Errorf("DueBefore = %d rows, error %v, want %d, the oldest first", len(due), err, rows)
 	}
 }
+
+// A claimed command names its tasks, and may name thousands.
+func TestLongNotesComeBackWholeAndShortOnesAfterThem(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	s := a.open(a.options())
+	for _, note := range []string{strings.Repeat("é", 60_001), "short", strings.Repeat("🦆x", 9_000), ""} {
+		d := port.Due{Key: "w!1", Workflow: "w", DueAt: born, Note: note}
+		if err := s.Index.PutDue(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		due, err := s.Index.DueBefore(t.Context(), born, 1)
+		if err != nil || len(due) != 1 || due[0].Note != note {
+			t.Errorf("a note of %d bytes did not come back: %d rows, error %v", len(note), len(due), err)
+		}
+	}
+	if err := s.Index.PutDue(t.Context(), port.Due{Key: "w!1", Note: strings.Repeat("x", 400_000)}); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("PutDue of a note of 400,000 bytes = error %v, want too large", err)
+	}
+}

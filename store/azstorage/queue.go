@@ -100,7 +100,12 @@ func (q queue) check(m port.Message) error {
 		return fault.Newf(fault.Invalid, "a message for queue %s has a delay of %v, at most %v are possible", q.name, m.Delay, maxHidden)
 	}
 	for at, r := range string(m.Body) {
-		if _, width := utf8.DecodeRune(m.Body[at:]); !inXML(r) || r == utf8.RuneError && width == 1 {
+		bad := !inXML(r)
+		if r == utf8.RuneError {
+			_, width := utf8.DecodeRune(m.Body[at:])
+			bad = width == 1
+		}
+		if bad {
 			return fault.Newf(fault.Invalid, "a message for queue %s has a byte at %d that is no text a queue of Azure Storage can keep", q.name, at)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
@@ -248,9 +249,14 @@ func int32Column(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 // the 32 Ki UTF-16 units that a table allows.
 const maxText = 32_000
 
+// clip returns the beginning of s that fits, cut between characters.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxText], "")
+	at := maxText
+	for at > maxText-utf8.UTFMax && !utf8.RuneStart(s[at]) {
+		at--
+	}
+	return s[:at]
 }
