@@ -54,7 +54,9 @@ func (w *World) call(o *order, times int) {
 			return
 		}
 		w.callers--
-		w.ledger.harm(o.wf)
+		if p.began {
+			w.ledger.harm(o.wf)
+		}
 		w.tell(p, "never comes back", "")
 	}
 	w.s.start(p, p.name, func() {

@@ -142,7 +142,13 @@ func (wp *workerProcess) begin(p *process, s protocol.Start) *command {
 	}
 	c.ending = w.endingOf(c.key)
 	wp.commands = append(wp.commands, c)
-	c.ends = w.s.after(c.ending.Lasts, wp.machine, func() { c.end(byItself) })
+	c.ends = w.s.after(c.ending.Lasts, wp.machine, func() {
+		if c.ending.Kills && !p.dead {
+			w.kill(p, "by its command")
+			return
+		}
+		c.end(byItself)
+	})
 	if s.TTL > 0 {
 		c.beat(time.Duration(s.Claimed))
 	}

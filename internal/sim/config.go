@@ -116,6 +116,8 @@ type Ending struct {
 	Code   int
 	Output string
 	Lasts  time.Duration
+	// Kills says that the command ends its worker instead of itself.
+	Kills bool
 }
 
 // Draw makes the configuration that seed stands for: a random subset of the

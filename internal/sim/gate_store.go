@@ -140,6 +140,7 @@ func (v index) Project(ctx context.Context, row port.Row, ifMatch port.Tag) (tag
 
 func (v index) SetCancel(ctx context.Context, wf string, c port.CancelRequest, ifMatch port.Tag) (tag port.Tag, err error) {
 	err = v.g.call(ctx, opSetCancel, wf, func(ctx context.Context) (err error) {
+		v.g.p.began = true
 		tag, err = v.g.inner.Index.SetCancel(ctx, wf, c, ifMatch)
 		return err
 	})

@@ -18,7 +18,7 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 		w.tellState(p, wf, s)
 	}
 	before := wf.s
-	wf.s = s
+	wf.s, p.began = s, true
 	if s.Status == state.WorkflowPurged {
 		for _, c := range s.Commands {
 			l.order(c.ID)

@@ -30,6 +30,8 @@ type process struct {
 	frozenUntil time.Duration
 	parked      []*actor
 	actors      int
+	// began says that it wrote a state or a cancel flag: what must follow is owed.
+	began bool
 	// calls counts the store calls that were begun.
 	calls int
 	// onStop hears that the process was stopped.

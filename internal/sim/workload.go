@@ -87,6 +87,7 @@ func (w *World) ending(wl *Workload, task string, attempt uint32) Ending {
 	case 1:
 		e.Lasts = 0
 	}
+	e.Kills = w.o.CrashLimit > 0 && w.o.Foreign == 0 && r.IntN(25) == 0
 	switch {
 	case r.IntN(4) == 0:
 		e.Code = 1 + r.IntN(2)
