@@ -223,3 +223,7 @@ func TestServeRepairsWhatAnotherLeft(t *testing.T) {
 		}
 	})
 }
+
+func failed(task string) msg.Completion {
+	return msg.Completion{Workflow: "w", Task: task, Attempt: 1, Reason: msg.Exited, Error: "exit code 1"}
+}

@@ -1,0 +1,134 @@
+package coord_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobq/core/coord"
+	"jobq/core/sched"
+	"jobq/internal/testkit"
+	"jobq/store/memory"
+	"jobq/store/wrap/faults"
+)
+
+// at delays the calls of one operation.
+func at(op string, d time.Duration) faults.Decide {
+	return func(c faults.Call) faults.Fate {
+		if c.Op == op {
+			return faults.Fate{Delay: d}
+		}
+		return faults.Fate{}
+	}
+}
+
+// onTime runs f on virtual time with a diamond that was submitted as "w".
+func onTime(t *testing.T, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Know(diamond())
+		client := w.Start("client")
+		mustSubmit(t, client, "w", diamond())
+		f(t.Context(), w, client)
+	})
+}
+
+// Two coordinators that find the trace of one crash at the same time: one of them
+// sends.
+func TestOneOfTwoSendsForACrash(t *testing.T) {
+	t.Parallel()
+	onTime(t, func(ctx context.Context, w *testkit.World, _ *testkit.Node) {
+		dead := w.Start("dead", func(c faults.Call) faults.Fate {
+			return faults.Fate{Stop: c.Op == "Queue.Send"} // after the save
+		})
+		report(t, w, "w", "A")
+		if _, err := dead.Drain(ctx, time.Minute, nil); err == nil {
+			t.Fatal("the coordinator did not stop")
+		}
+		expect(t, w, "after the crash", "w running   A:completed B:ready C:ready D:pending")
+		var wg sync.WaitGroup
+		for _, name := range []string{"one", "two", "three"} {
+			n := w.Start(name, at("States.Save", 50*time.Millisecond))
+			wg.Go(func() {
+				if err := n.Wake(ctx, "w"); err != nil {
+					t.Errorf("Wake = %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(5 * time.Second)
+		if _, err := w.Start("last").Drain(ctx, time.Minute, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Take(ctx)
+		if w.Taken["w/B#1"] != 1 || w.Taken["w/C#1"] != 1 {
+			t.Errorf("sent: %v, want B and C once", w.Taken)
+		}
+	})
+}
+
+// A cancel and a retry that run for the same epoch: the flag that workers poll says
+// what the state says, although the loser wrote it last.
+func TestTheFlagOfACancelIsNotWithdrawnByALoser(t *testing.T) {
+	t.Parallel()
+	onTime(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+		report(t, w, "w", "A")
+		if _, err := client.Drain(ctx, time.Minute, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Outcome = nil
+		w.Report(ctx, failed("B"))
+		if _, err := client.Drain(ctx, time.Minute, nil); err != nil {
+			t.Fatal(err)
+		}
+		// The cancel writes its flag at once and saves at 100 ms; the retry writes
+		// at 50 ms and saves at 250 ms.
+		canceller := w.Start("canceller", at("States.Save", 100*time.Millisecond))
+		retrier := w.Start("retrier", faults.First(at("Index.Get", 50*time.Millisecond), at("States.Save", 200*time.Millisecond)))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := canceller.Cancel(ctx, "w", coord.Command{ID: "c"}); err != nil {
+				t.Errorf("Cancel = %v", err)
+			}
+		})
+		wg.Go(func() {
+			// Refused, or done after the cancel has ended everything.
+			_, _ = retrier.Retry(ctx, "w", coord.Command{ID: "r"})
+		})
+		time.Sleep(180 * time.Millisecond)
+		row, err := w.Store.Index.Get(ctx, "w")
+		if err != nil || !row.Cancel.Requested {
+			t.Errorf("the row says %+v after the cancel was saved, %v", row.Cancel, err)
+		}
+		wg.Wait()
+	})
+}
+
+// The due row of a workflow that ended is removed without a condition: it must not
+// take that of a retry that came in between with it.
+func TestALateRemovalKeepsTheDueRowOfARetry(t *testing.T) {
+	t.Parallel()
+	onTime(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+		slow := w.Start("slow", at("Index.DeleteDue", time.Second))
+		w.Report(ctx, failed("A"))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := slow.Drain(ctx, time.Minute, nil); err != nil {
+				t.Errorf("Drain = %v", err)
+			}
+		})
+		time.Sleep(300 * time.Millisecond)
+		if _, err := client.Retry(ctx, "w", coord.Command{ID: "r"}); err != nil {
+			t.Errorf("Retry = %v", err)
+		}
+		wg.Wait()
+		due, err := w.Store.Index.DueBefore(ctx, time.Now().Add(time.Hour), 10)
+		if err != nil || len(due) != 1 || due[0].Key != "w" {
+			t.Errorf("due: %+v, %v, want the row of w", due, err)
+		}
+	})
+}
