@@ -30,16 +30,21 @@ const rememberedRows = 10_000
 type index struct {
 	t  *table
 	mu sync.Mutex
-	// known is what this process wrote last, by workflow. A row whose tag is still
-	// that one has its pointer as it should be.
+	// known is what this process wrote last, by workflow.
 	known map[string]knownRow
 }
+
+// pointerTrust is how long a row whose tag has not changed is taken to have its
+// pointer right. Nobody else has written the row then, but somebody may have
+// stopped after writing the pointer of a state that came to no row.
+const pointerTrust = time.Minute
 
 type knownRow struct {
 	tag     port.Tag
 	created time.Time
 	status  string
-	pointed bool
+	// pointed is when the pointer was last looked at, zero for never.
+	pointed time.Time
 }
 
 func (v *index) of(wf string) string {
@@ -79,7 +84,8 @@ func (v *index) Project(ctx context.Context, row port.Row, ifMatch port.Tag) (po
 		return "", err
 	}
 	moved := !before.created.Equal(row.CreatedAt)
-	if !before.pointed || moved || before.status != row.Status {
+	if moved || before.status != row.Status || time.Since(before.pointed) > pointerTrust {
+		before.pointed = time.Now()
 		if err := v.point(ctx, row, !moved, doing); err != nil {
 			return "", err
 		}
@@ -90,7 +96,7 @@ func (v *index) Project(ctx context.Context, row port.Row, ifMatch port.Tag) (po
 		v.forget(row.Workflow)
 		return "", err
 	}
-	v.remember(row.Workflow, knownRow{tag, row.CreatedAt, row.Status, true})
+	v.remember(row.Workflow, knownRow{tag, row.CreatedAt, row.Status, before.pointed})
 	if moved {
 		// One that stays is contradicted by the row and left out of listings.
 		_ = v.t.remove(ctx, pointers, pointerKey(before.created, row.Workflow), doing)
@@ -112,7 +118,7 @@ func (v *index) insert(ctx context.Context, row port.Row, c columns, doing strin
 	if err != nil {
 		return "", err
 	}
-	v.remember(row.Workflow, knownRow{tag, row.CreatedAt, row.Status, true})
+	v.remember(row.Workflow, knownRow{tag, row.CreatedAt, row.Status, time.Now()})
 	return tag, nil
 }
 
