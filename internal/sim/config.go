@@ -97,6 +97,8 @@ type Config struct {
 	steady bool
 	// again delivers the completions of this task a second time.
 	again string
+	// incidents are put on the calendar once everybody is there.
+	incidents []func(w *World)
 	// idle is how long coordinators rest between empty receives; 0 is their default.
 	idle time.Duration
 	// evictions is the chance of a machine to be taken away within an hour.

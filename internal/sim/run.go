@@ -82,6 +82,9 @@ func (w *World) populate() {
 	for i := range w.workers {
 		w.evict(i)
 	}
+	for _, put := range w.o.incidents {
+		put(w)
+	}
 }
 
 func (w *World) drawTime(most time.Duration) time.Duration {
