@@ -52,7 +52,7 @@ func TestOneOfTwoSendsForACrash(t *testing.T) {
 		expect(t, w, "after the crash", "w running   A:completed B:ready C:ready D:pending")
 		var wg sync.WaitGroup
 		for _, name := range []string{"one", "two", "three"} {
-			n := w.Start(name, at("States.Save", 50*time.Millisecond))
+			n := w.Start(name, faults.First(at("States.Save", 50*time.Millisecond), at("Queue.Send", 300*time.Millisecond)))
 			wg.Go(func() {
 				if err := n.Wake(ctx, "w"); err != nil {
 					t.Errorf("Wake = %v", err)
