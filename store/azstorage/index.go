@@ -194,15 +194,11 @@ func (v *index) Delete(ctx context.Context, wf string) error {
 // CancelRequests asks the service for flags that are set. Which of them no
 // command has answered yet it could not tell of rows that lack the column.
 func (v *index) CancelRequests(ctx context.Context, most int) ([]port.StoredRow, error) {
-	filter := "PartitionKey ge 'wf-00' and PartitionKey le 'wf-0f' and " + cancelFlag + " eq true"
-	for _, status := range endings {
-		filter += " and " + statusColumn + " ne " + quote(status)
-	}
 	var rows []port.StoredRow
 	if most <= 0 {
 		return nil, ended(ctx, "read the cancel requests")
 	}
-	for e, err := range v.t.query(ctx, filter, 1000, "read the cancel requests in account "+v.t.account) {
+	for e, err := range v.t.query(ctx, flagged, 1000, "read the cancel requests in account "+v.t.account) {
 		if err != nil {
 			return nil, err
 		}
@@ -216,8 +212,11 @@ func (v *index) CancelRequests(ctx context.Context, most int) ([]port.StoredRow,
 	return rows, nil
 }
 
-// endings are the statuses that leave nothing to cancel.
-var endings = [...]string{"completed", "failed", "cancelled", "purged"}
+// flagged selects the rows whose flag is set and whose status leaves something
+// to cancel.
+const flagged = "PartitionKey ge 'wf-00' and PartitionKey le 'wf-0f' and " + cancelFlag + " eq true" +
+	" and " + statusColumn + " ne 'completed' and " + statusColumn + " ne 'failed'" +
+	" and " + statusColumn + " ne 'cancelled' and " + statusColumn + " ne 'purged'"
 
 // The columns that ai4s-jobq has, and ours. failed_tasks and pending_tasks are
 // the sums that it shows.
