@@ -19,17 +19,39 @@ func main() {
 	stop := flag.Int("stop", 5, "violations after which to stop")
 	complete := flag.Bool("complete", false, "fail where a fault or a path never happened")
 	asJSON := flag.Bool("json", false, "print the first violation as JSON")
+	file := flag.String("file", "", "a workflow to play instead of random ones")
 	flag.Parse()
-	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON))
+	shape, err := shapeOf(*file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "simulate:", err)
+		os.Exit(2)
+	}
+	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, shape))
 }
 
-func play(first, last uint64, faults string, stop int, complete, asJSON bool) int {
+// shapeOf reads a workflow that every history is to play, nil for none.
+func shapeOf(file string) (func(*sim.Config), error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	d, err := sim.ReadWorkflow(file, text)
+	if err != nil {
+		return nil, err
+	}
+	return sim.Graph(d), nil
+}
+
+func play(first, last uint64, faults string, stop int, complete, asJSON bool, shape func(*sim.Config)) int {
 	set, ok := sim.ParseFaults(faults)
 	if !ok {
 		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
 		return 2
 	}
-	sum := campaign(first, last, set, stop)
+	sum := campaign(first, last, set, stop, shape)
 	if asJSON {
 		return printJSON(sum)
 	}
@@ -45,13 +67,13 @@ func play(first, last uint64, faults string, stop int, complete, asJSON bool) in
 }
 
 // campaign plays the seeds in blocks, as many at a time as there are processors.
-func campaign(first, last uint64, set sim.FaultSet, stop int) sim.Summary {
+func campaign(first, last uint64, set sim.FaultSet, stop int, shape func(*sim.Config)) sim.Summary {
 	const block = 250
 	began := time.Now()
 	var sum sim.Summary
 	var parts []func() sim.Summary
 	for from := first; from <= last; from += block {
-		c := sim.Campaign{First: from, Last: min(last, from+block-1), Personalities: sim.Personalities(), Faults: set, StopAt: stop}
+		c := sim.Campaign{First: from, Last: min(last, from+block-1), Personalities: sim.Personalities(), Faults: set, StopAt: stop, Shape: shape}
 		parts = append(parts, func() sim.Summary { return c.Run(time.Now) })
 	}
 	for len(parts) > 0 && len(sum.Failures) < stop {
