@@ -14,7 +14,7 @@ import (
 const (
 	MaxTaskName   = 256
 	MaxWorkflowID = 63
-	MaxPrefix     = 36
+	MaxPrefix     = 35
 	// MinQueueName and MaxQueueName are the limits of Storage Queues, less the
 	// room for the name of the poison queue.
 	MinQueueName = 3
@@ -68,7 +68,7 @@ func CheckWorkflowID(id string) error {
 // 36 letters and digits, starting with a letter. Prefixes are compared without
 // case.
 func CheckPrefix(prefix string) error {
-	const rule = "use 2 to 36 letters and digits, starting with a letter"
+	const rule = "use 2 to 35 letters and digits, starting with a letter"
 	what := "the prefix " + Quote(prefix)
 	switch {
 	case prefix == "":
