@@ -65,7 +65,7 @@ func CheckWorkflowID(id string) error {
 }
 
 // CheckPrefix returns an error of code Invalid that names the broken rule: 2 to
-// 36 letters and digits, starting with a letter. Prefixes are compared without
+// 35 letters and digits, starting with a letter. Prefixes are compared without
 // case.
 func CheckPrefix(prefix string) error {
 	const rule = "use 2 to 35 letters and digits, starting with a letter"

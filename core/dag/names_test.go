@@ -40,7 +40,7 @@ func TestNames(t *testing.T) {
 		"id: a rune whose low byte is legal":  {CheckWorkflowID, "a\u0161", `contains "š"`},
 		"prefix: two letters":                 {CheckPrefix, "Ab", ""},
 		"prefix: 35 letters":                  {CheckPrefix, strings.Repeat("p", 35), ""},
-		"prefix: 36 letters":                  {CheckPrefix, strings.Repeat("p", 36), "is 37 bytes long"},
+		"prefix: 36 letters":                  {CheckPrefix, strings.Repeat("p", 36), "is 36 bytes long"},
 		"prefix: one letter":                  {CheckPrefix, "a", "at least 2"},
 		"prefix: empty":                       {CheckPrefix, "", "is empty"},
 		"prefix: digit first":                 {CheckPrefix, "1a", "does not start with a letter"},
