@@ -7,7 +7,7 @@ BIN := bin/jobq
 GOFILES := $(shell git ls-files '*.go' 2>/dev/null)
 FUZZTIME ?= 60s
 
-.PHONY: help build install demo test setup check unit race e2e bench fuzz fuzz-smoke gen clean
+.PHONY: help build install demo test setup check unit race e2e bench fuzz gen simulate mutants clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ race: ## every test but the end-to-end ones, with the race detector
 	@scripts/timed "unit tests with the race detector" env CGO_ENABLED=1 go test -race -shuffle=on $$(go list ./... | grep -v internal/e2e)
 
 e2e: build ## the built program: real commands, kill -9, resume
-	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 10m ./internal/e2e/...
+	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 20m ./internal/e2e/...
 
 bench: ## every benchmark, once each; docs/performance.md says how figures were taken
 	go test -run '^$$' -bench . -benchtime 1s ./...
@@ -46,8 +46,18 @@ bench: ## every benchmark, once each; docs/performance.md says how figures were 
 fuzz: ## every fuzz target for FUZZTIME (60s) each
 	@scripts/fuzz $(FUZZTIME)
 
-gen: ## rewrite generated files (docs/states.md, docs/config.md, the schema)
-	go test ./core/engine ./core/spec ./internal/config -run 'Current|Golden|Schema' -update
+gen: ## rewrite generated files: states, schema, settings, usage texts
+	go test ./core/state -run StatesPage -update
+	go test ./core/spec -run Schema -update
+	go test ./internal/config -update
+	go test ./internal/cli -run 'Usage|Scripts' -update
+
+simulate: ## 10,000 random histories on each kind of queue, then every crash of the small cases
+	@scripts/timed "random histories" go run ./internal/sim/cmd/simulate -complete -last 10000
+	@scripts/timed "every crash, every race" go run ./internal/sim/cmd/exhaustive
+
+mutants: ## put each known defect in and see the simulation catch it; rewrites the table
+	@scripts/timed "mutants" go run ./internal/sim/cmd/mutants -doc docs/correctness.md
 
 clean: ## remove what was built
 	rm -rf bin dist
