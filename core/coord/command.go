@@ -117,10 +117,10 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 		return engine.Answer{}, err
 	}
 	answer, rows, err := c.applyCommand(ctx, m, c.sched.Now().Add(c.o.CommandPatience))
-	if err != nil && !final(err) && ctx.Err() == nil {
+	if err != nil && passing(err) && ctx.Err() == nil {
 		answer, err = c.enqueueCommand(ctx, m, err)
 	}
-	if err != nil && !final(err) {
+	if err != nil && !neverApplied(err) {
 		return answer, err // the claim stays: the command may have been applied
 	}
 	if rows != nil && answer.Done {
@@ -138,15 +138,22 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	return answer, err
 }
 
-// final reports whether err says for certain that nothing was applied and
-// nothing will be. A conflict of the store is not: others only were faster.
-func final(err error) bool {
+// passing reports whether err may be gone at the next try: others were faster, or
+// the store had no answer.
+func passing(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.Conflict, fault.Exists, fault.Throttled, fault.Unavailable, fault.Canceled, fault.LeaseLost:
-		return false
-	default:
 		return true
+	default:
+		return false
 	}
+}
+
+// neverApplied reports whether err says for certain that the command was not
+// applied and never will be. A state that cannot be read says no such thing: an
+// earlier call of the same command may be in it, with its claim as the only trace.
+func neverApplied(err error) bool {
+	return fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid)
 }
 
 // foresee says what m would come to, without applying it. It fails where m is
@@ -193,7 +200,7 @@ func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, end time.
 			j.answer.Repeated = j.answer.Repeated && !unknown
 			return *j.answer, j.rows, nil
 		}
-		if final(err) || !c.sched.Now().Before(end) {
+		if !passing(err) || !c.sched.Now().Before(end) {
 			return engine.Answer{}, nil, err
 		}
 		if err := c.sched.Sleep(ctx, c.jitter(wait)); err != nil {

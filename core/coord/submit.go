@@ -69,10 +69,13 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 	switch {
 	case rows != nil:
 		c.log.Warn("index rows are left to the sweep", "workflow", s.ID, "error", rows)
-	case err == nil || refusedSubmission(err):
+	case err == nil, errors.Is(err, errOtherDefinition):
 		if unclaim := c.unclaim(ctx, m); unclaim != nil {
 			c.log.Warn("claim row stays until the sweep", "workflow", s.ID, "error", unclaim)
 		}
+	default:
+		// The claim stays. It may be that of an earlier call, which stopped between
+		// its save and its sends: then it is the only trace.
 	}
 	if err != nil {
 		return Submitted{}, err
@@ -138,7 +141,7 @@ func (c *Coordinator) beginOnce(ctx context.Context, s Submission, p *plan) (*jo
 // A workflow that is not found is one that another process is about to begin or
 // to purge.
 func refusedSubmission(err error) bool {
-	return errors.Is(err, errOtherDefinition) || final(err) && !fault.Is(err, fault.NotFound)
+	return errors.Is(err, errOtherDefinition) || !passing(err) && !fault.Is(err, fault.NotFound)
 }
 
 var errOtherDefinition = errors.New("the definition that is stored differs")
