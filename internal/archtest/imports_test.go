@@ -84,6 +84,7 @@ func rules() []rule {
 		{pkg: "internal/archtest"},
 		{pkg: "internal/azurite", others: []string{"golang.org/x/sys"}},
 		{pkg: "internal/e2e"},
+		{pkg: "internal/speed", ours: []string{"core/...", "store/...", "internal/azurite"}},
 		{pkg: "internal/busstand/amqp"},
 		{pkg: "internal/busstand", ours: []string{"internal/busstand/amqp"}},
 		{pkg: "internal/cli", ours: []string{"core/...", "store", "worker/...", "internal/local", "internal/config", "internal/obs", "internal/sim"},
