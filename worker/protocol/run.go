@@ -95,6 +95,11 @@ func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) en
 	if !a.h.conf.HeldByLife {
 		start.TTL = a.h.ttl
 	}
+	if a.silence() >= a.h.ttl/2 {
+		// The worker stood still since the claim: by now the attempt may be another
+		// start's, or over.
+		return ending{because: ErrLockLost, crashed: true}
+	}
 	out := a.h.conf.Runner.Run(command, start)
 	if e, stopped := a.interrupted(ctx, command, out); stopped {
 		return e
