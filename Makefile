@@ -10,7 +10,7 @@ FUZZTIME ?= 60s
 .PHONY: help build install demo test setup check unit race e2e bench fuzz gen simulate mutants clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the program into bin/
 	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/jobq
