@@ -126,38 +126,20 @@ func (e *encoder) output(o Output) {
 	}
 }
 
-// words numbers distinct texts in the order in which they come.
-type words struct {
-	list   []string
-	number map[string]uint64
-	// last is the newest of each column: with few workers most texts are those
-	// of the task before, and cost no look at the map.
-	last [3]struct {
-		known  bool
-		text   string
-		number uint64
-	}
-}
-
-func (w *words) place(column int, s string) uint64 {
-	last := &w.last[column]
-	if last.known && last.text == s {
-		return last.number
-	}
-	n, ok := w.number[s]
-	if !ok {
-		n = uint64(len(w.list))
-		w.number[s] = n
-		w.list = append(w.list, s)
-	}
-	last.known, last.text, last.number = true, s, n
-	return n
-}
-
 // exits writes each distinct text once, in front.
 func (e *encoder) exits(m map[int32]Exit) {
-	w := words{number: map[string]uint64{}}
-	rest := encoder{b: make([]byte, 0, 8*len(m)), n: e.n}
+	seen := map[string]uint64{}
+	var words []string
+	place := func(s string) uint64 {
+		n, ok := seen[s]
+		if !ok {
+			n = uint64(len(words))
+			seen[s] = n
+			words = append(words, s)
+		}
+		return n
+	}
+	rest := encoder{n: e.n}
 	keyed(&rest, m, func(x Exit) {
 		known := uint64(0)
 		if x.Known {
@@ -165,13 +147,13 @@ func (e *encoder) exits(m map[int32]Exit) {
 		}
 		rest.uint(known)
 		rest.int(int64(x.Code))
-		rest.uint(w.place(0, x.Signal))
-		rest.uint(w.place(1, x.Word))
-		rest.uint(w.place(2, x.Worker))
+		rest.uint(place(x.Signal))
+		rest.uint(place(x.Word))
+		rest.uint(place(x.Worker))
 		rest.uint(uint64(x.Start))
 	})
-	e.uint(uint64(len(w.list)))
-	for _, s := range w.list {
+	e.uint(uint64(len(words)))
+	for _, s := range words {
 		e.text(s)
 	}
 	e.b = append(e.b, rest.b...)
