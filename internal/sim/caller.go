@@ -97,10 +97,13 @@ func (w *World) insist(p *process, c *coord.Coordinator, o *order) {
 			return
 		}
 	}
+	if p.began {
+		w.ledger.harm(o.wf)
+	}
 }
 
 func (w *World) again(err error) bool {
-	return slices.Contains([]fault.Code{fault.Unavailable, fault.Throttled, fault.Canceled, fault.Exists, fault.LeaseLost}, fault.CodeOf(err))
+	return slices.Contains([]fault.Code{fault.Unavailable, fault.Throttled, fault.Canceled, fault.Exists, fault.LeaseLost, fault.TooNew}, fault.CodeOf(err))
 }
 
 // give carries o out once.

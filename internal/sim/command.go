@@ -28,7 +28,12 @@ type command struct {
 	// guard fires when the guardian sees no newer beat.
 	guard *event
 	ttl   time.Duration
+	// claimed is when the write that counts as the first beat was sent.
+	claimed time.Duration
 }
+
+// stale reports whether c began when its claim was already too old.
+func (c *command) stale() bool { return c.ttl > 0 && c.began-c.claimed >= c.ttl*8/10 }
 
 // commandEnd says what ended a command.
 type commandEnd uint8
@@ -137,7 +142,7 @@ func (r *runner) Beat(runID string, sent protocol.Moment) {
 func (wp *workerProcess) begin(p *process, s protocol.Start) *command {
 	w := wp.w
 	c := &command{
-		wp: wp, p: p, start: s.Start, runID: s.RunID, began: w.s.now, ttl: s.TTL,
+		wp: wp, p: p, start: s.Start, runID: s.RunID, began: w.s.now, ttl: s.TTL, claimed: time.Duration(s.Claimed),
 		key: port.RecordKey{Workflow: s.Task.Workflow, Task: s.Task.Name, Attempt: s.Attempt},
 	}
 	c.ending = w.endingOf(c.key)

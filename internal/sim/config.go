@@ -150,6 +150,9 @@ func Draw(seed uint64, p Personality, allowed FaultSet) Config {
 	if !c.Sweeps || r.IntN(3) > 0 {
 		c.Faults &^= deadly
 	}
+	if r.IntN(4) > 0 {
+		c.Faults = c.Faults.Without(NewFormat)
+	}
 	c.Faults &= allowed
 	c.Burst = r.IntN(4) == 0
 	if r.IntN(3) == 0 {

@@ -50,13 +50,18 @@ const (
 	WorkerStop
 	// Duplicate is a message that is delivered twice.
 	Duplicate
+	// NewColumn lets half of the programs be of the next version, which writes one
+	// column more.
+	NewColumn
+	// NewFormat lets those write a format that the others cannot read.
+	NewFormat
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"fail-before", "answer-lost", "slow", "late-effect", "throttle", "conflict", "stop-before", "stop-after",
 	"pause", "clock-skew", "empty-receive", "list-lag", "queue-missing", "queue-cleared", "message-lost",
-	"outputs-down", "machine-freeze", "machine-lost", "worker-stop", "duplicate",
+	"outputs-down", "machine-freeze", "machine-lost", "worker-stop", "duplicate", "new-column", "new-format",
 }
 
 // String returns the name that flags and reports use.

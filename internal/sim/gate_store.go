@@ -36,8 +36,9 @@ func (v states) DeleteDefinition(ctx context.Context, wf string) error {
 
 func (v states) Create(ctx context.Context, wf string, doc []byte) (tag port.Tag, err error) {
 	err = v.g.call(ctx, opCreateState, wf, func(ctx context.Context) (err error) {
-		if tag, err = v.g.inner.States.Create(ctx, wf, doc); err == nil {
-			v.g.w.ledger.saved(v.g.p, wf, doc)
+		stored := v.g.outgoing(doc)
+		if tag, err = v.g.inner.States.Create(ctx, wf, stored); err == nil {
+			v.g.w.ledger.saved(v.g.p, wf, doc, stored)
 		}
 		return err
 	})
@@ -47,6 +48,7 @@ func (v states) Create(ctx context.Context, wf string, doc []byte) (tag port.Tag
 func (v states) Load(ctx context.Context, wf string, known port.Tag) (d port.Document, err error) {
 	err = v.g.call(ctx, opLoad, wf, func(ctx context.Context) (err error) {
 		d, err = v.g.inner.States.Load(ctx, wf, known)
+		d.Body = v.g.incoming(d.Body)
 		return err
 	})
 	return d, err
@@ -54,8 +56,9 @@ func (v states) Load(ctx context.Context, wf string, known port.Tag) (d port.Doc
 
 func (v states) Save(ctx context.Context, wf string, doc []byte, ifMatch port.Tag) (tag port.Tag, err error) {
 	err = v.g.call(ctx, opSave, wf, func(ctx context.Context) (err error) {
-		if tag, err = v.g.inner.States.Save(ctx, wf, doc, ifMatch); err == nil {
-			v.g.w.ledger.saved(v.g.p, wf, doc)
+		stored := v.g.outgoing(doc)
+		if tag, err = v.g.inner.States.Save(ctx, wf, stored, ifMatch); err == nil {
+			v.g.w.ledger.saved(v.g.p, wf, doc, stored)
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,9 @@ func (l *ledger) judgeOrders() {
 
 // judgeQueues wants nothing left in queues that somebody serves.
 func (l *ledger) judgeQueues() {
+	if !l.w.o.Sweeps && slices.ContainsFunc(l.names, func(id string) bool { return l.workflows[id].harmed }) {
+		return
+	}
 	for _, name := range l.queueNames() {
 		if name != inbox && l.unserved(name) {
 			continue

@@ -49,6 +49,8 @@ type workflow struct {
 	s      *state.Workflow
 	plan   *reference
 	model  *model
+	// column says that the stored state has the column of a newer program.
+	column bool
 	// flagged is when the cancel that counts now was written into the state, -1 for
 	// none.
 	cancelled time.Duration

@@ -14,6 +14,16 @@ func (l *ledger) started(c *command) {
 	w := l.w
 	w.tell(c.p, "command started", recordKey(c.key)+startText(c.start))
 	a := l.attempt(c.key)
+	if c.stale() {
+		// Its worker stood still since the claim: the guardian ends it within a
+		// second, whatever became of the attempt meanwhile.
+		w.s.after(guardianTime+time.Millisecond, nil, func() {
+			if c.how == running && c.wp.machine.frozenUntil < w.s.now-guardianTime {
+				w.violate("one live run", "%s still runs %s, which it claimed too long ago", c.p.name, recordKey(c.key))
+			}
+		})
+		return
+	}
 	for _, earlier := range a.starts {
 		l.secondStart(a, earlier, c)
 	}

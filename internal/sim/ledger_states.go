@@ -6,7 +6,7 @@ import (
 )
 
 // saved is a state that was stored: the oracles of what a state may become.
-func (l *ledger) saved(p *process, id string, doc []byte) {
+func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 	w := l.w
 	s, err := state.Decode(doc)
 	if err != nil {
@@ -23,9 +23,10 @@ func (l *ledger) saved(p *process, id string, doc []byte) {
 		for _, c := range s.Commands {
 			l.order(c.ID)
 		}
-		wf.cancelled = -1
+		wf.cancelled, wf.column = -1, false
 		return
 	}
+	l.columns(p, wf, stored)
 	if before == nil || before.Status == state.WorkflowPurged {
 		l.begun(wf, before, s)
 		before = nil

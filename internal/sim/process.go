@@ -26,6 +26,9 @@ type process struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 
+	// newer says that it is of the next version.
+	newer bool
+
 	dead        bool
 	frozenUntil time.Duration
 	parked      []*actor
@@ -60,6 +63,7 @@ func (w *World) process(r role, name string) *process {
 		p.skew = time.Duration(p.random.Int64N(int64(10*time.Minute))) - 5*time.Minute
 	}
 	p.store = wrap.Retry(w.gate(p), clock{w.s, p}, wrap.RetryPolicy{Random: p.random.Float64})
+	p.newer = w.newer(p)
 	w.all = append(w.all, p)
 	return p
 }

@@ -145,6 +145,7 @@ func (w *World) strike(f Fault) {
 // calm ends the storm.
 func (w *World) calm() {
 	w.outputsDownUntil = 0
+	w.upgrade()
 	if !w.o.NoWorkers {
 		return
 	}
