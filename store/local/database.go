@@ -164,15 +164,21 @@ func openReader(path string) (*reader, error) {
 	return &reader{statements: statements{prepare: db.PrepareContext}, db: db, path: path}, nil
 }
 
-// row does not heed ctx: it takes microseconds and waits for nobody, and what a
-// context that can end costs in database/sql is several times as much.
+// row and rows do not hand on a ctx that can end: a row takes microseconds and
+// waits for nobody, and what such a context costs in database/sql is several times
+// as much. So the end of ctx is looked for between rows.
 func (r *reader) row(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
 	found, err := r.statements.row(context.WithoutCancel(ctx), query, args, dest...)
 	return found, r.classify(ctx, err)
 }
 
 func (r *reader) rows(ctx context.Context, query string, args []any, each func(scan func(dest ...any) error) error) error {
-	return r.classify(ctx, r.statements.rows(ctx, query, args, each))
+	return r.classify(ctx, r.statements.rows(context.WithoutCancel(ctx), query, args, func(scan func(dest ...any) error) error {
+		if ctx.Err() != nil {
+			return canceled(ctx)
+		}
+		return each(scan)
+	}))
 }
 
 func (r *reader) classify(ctx context.Context, err error) error {

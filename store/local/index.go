@@ -45,14 +45,13 @@ func (v index) Get(ctx context.Context, wf string) (port.StoredRow, error) {
 	if err := v.s.check(ctx); err != nil {
 		return port.StoredRow{}, err
 	}
-	rows, err := v.rows(ctx, "SELECT "+rowColumns+" FROM workflow WHERE prefix = ? AND workflow = ?", v.s.prefix, wf)
-	if err == nil && len(rows) == 0 {
-		err = fault.Newf(fault.NotFound, "workflow %q has no row in the index", wf)
-	}
-	if err != nil {
-		return port.StoredRow{}, err
-	}
-	return rows[0], nil
+	return scanRow(func(dest ...any) error {
+		found, err := v.s.read.row(ctx, "SELECT "+rowColumns+" FROM workflow WHERE prefix = ? AND workflow = ?", []any{v.s.prefix, wf}, dest...)
+		if err == nil && !found {
+			err = fault.Newf(fault.NotFound, "workflow %q has no row in the index", wf)
+		}
+		return err
+	})
 }
 
 func (v index) rows(ctx context.Context, query string, args ...any) ([]port.StoredRow, error) {
