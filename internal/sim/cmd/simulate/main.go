@@ -19,6 +19,7 @@ func main() {
 	stop := flag.Int("stop", 5, "violations after which to stop")
 	complete := flag.Bool("complete", false, "fail where a fault or a path never happened")
 	asJSON := flag.Bool("json", false, "print the first violation as JSON")
+	explain := flag.Bool("explain", false, "print the first history that broke a promise, made smaller")
 	file := flag.String("file", "", "a workflow to play instead of random ones")
 	flag.Parse()
 	shape, err := shapeOf(*file)
@@ -26,7 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(2)
 	}
-	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, shape))
+	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, *explain, shape))
 }
 
 // shapeOf reads a workflow that every history is to play, nil for none.
@@ -45,7 +46,7 @@ func shapeOf(file string) (func(*sim.Config), error) {
 	return sim.Graph(d), nil
 }
 
-func play(first, last uint64, faults string, stop int, complete, asJSON bool, shape func(*sim.Config)) int {
+func play(first, last uint64, faults string, stop int, complete, asJSON, explain bool, shape func(*sim.Config)) int {
 	set, ok := sim.ParseFaults(faults)
 	if !ok {
 		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
@@ -56,6 +57,9 @@ func play(first, last uint64, faults string, stop int, complete, asJSON bool, sh
 		return printJSON(sum)
 	}
 	sum.Print(os.Stdout)
+	if explain && len(sum.Failures) > 0 {
+		sim.Explain(os.Stdout, sim.Shrink(sum.Failures[0], 200))
+	}
 	missing := sum.Missing(set)
 	for _, what := range missing {
 		fmt.Println("never happened:", what)
