@@ -90,7 +90,7 @@ type Config struct {
 
 	// script takes the place of the weather. empty says that the call is a receive
 	// that will find nothing.
-	script func(p *process, o op, empty bool) Fault
+	script func(p *process, o op, key string, empty bool) Fault
 	choose func(ready []*actor) int
 	orders []order
 	// steady draws no times: what comes by itself comes at once or after a second.

@@ -85,7 +85,7 @@ func (c Crash) everyCall(personality Personality, wl Workload, p *pool, sum *Sum
 			reached, calls := false, 0
 			config := c.config(personality, wl)
 			config.What = fmt.Sprintf("%s of %s at call %d", f, c.name, k)
-			config.script = func(p *process, o op, empty bool) Fault {
+			config.script = func(p *process, _ op, _ string, empty bool) Fault {
 				if p.name != c.name || empty {
 					return none
 				}
@@ -184,7 +184,7 @@ func (r Race) play(personality Personality, changes []int, p *pool, sum *Summary
 		Storm: 20 * time.Second, Workloads: []Workload{r.Workload}, steady: true, orders: slices.Clone(r.orders),
 		again: r.again, What: fmt.Sprintf("%s, changes at %v", r.Name, changes),
 	}
-	config.script = func(p *process, o op, _ bool) Fault {
+	config.script = func(p *process, o op, _ string, _ bool) Fault {
 		if racing(p) && o != opReceive && o != opAcquire {
 			calls++
 		}

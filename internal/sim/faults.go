@@ -138,7 +138,7 @@ type weather struct {
 	sums  [faultKinds]uint32
 	until time.Duration
 	// script, where set, takes the place of the draw.
-	script func(p *process, o op, empty bool) Fault
+	script func(p *process, o op, key string, empty bool) Fault
 }
 
 // perCall are the faults that strike single calls, with their highest rate in

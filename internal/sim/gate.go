@@ -98,7 +98,7 @@ func (g *gate) fate(o op, key string) Fault {
 		ds, err := w.admin.Queues.Queue(key).Peek(context.Background(), 1)
 		empty = err != nil || len(ds) == 0
 	}
-	return w.weather.script(g.p, o, empty)
+	return w.weather.script(g.p, o, key, empty)
 }
 
 // pause makes the process stand still for up to twenty minutes.

@@ -101,7 +101,7 @@ func parseStrike(t *testing.T, words []string) *strike {
 }
 
 // fate is the script of the strikes.
-func (s *story) fate(p *process, o op, _ bool) Fault {
+func (s *story) fate(p *process, o op, _ string, _ bool) Fault {
 	for _, k := range s.strikes {
 		if !strings.HasPrefix(p.name, k.process) || strings.ReplaceAll(o.String(), " ", "-") != k.op {
 			continue

@@ -90,7 +90,7 @@ func TestShrinkingKeepsTheViolation(t *testing.T) {
 	// programs, but it is a violation to be made small.
 	config := Draw(3, Storage, 0)
 	config.Workers, config.Foreign, config.NoWorkers, config.Sweeps = 1, 0, false, false
-	config.script = func(p *process, o op, _ bool) Fault {
+	config.script = func(p *process, o op, _ string, _ bool) Fault {
 		if p.role == workerRole && o == opReceive {
 			return EmptyReceive
 		}
@@ -108,5 +108,45 @@ func TestShrinkingKeepsTheViolation(t *testing.T) {
 	Explain(&text, small)
 	if !strings.Contains(text.String(), "save state") && !strings.Contains(text.String(), "create state") {
 		t.Errorf("the report shows no state that was stored:\n%s", text.String())
+	}
+}
+
+// TestASlowWorkflowDelaysNoOther lets every save of one workflow take minutes.
+func TestASlowWorkflowDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	chain := edges(1<<1 | 1<<(4+2))
+	for _, personality := range Personalities() {
+		config := Config{
+			Personality: personality, Network: Even, Coordinators: 1, Workers: 3, Slots: 4, Storm: 10 * time.Minute, steady: true,
+			script: func(p *process, o op, key string, _ bool) Fault {
+				if p.role == coordinatorRole && o == opSave && key == "slow" {
+					return Slow
+				}
+				return none
+			},
+		}
+		for _, id := range []string{"a", "slow", "b", "c"} {
+			wl := chain.small(3, smallPolicies()[0], 0)
+			wl.ID = id
+			config.Workloads = append(config.Workloads, wl)
+		}
+		// Without the script's end the slow one would never be done.
+		script := config.script
+		config.script = func(p *process, o op, key string, empty bool) Fault {
+			if p.calls > 2000 {
+				return none
+			}
+			return script(p, o, key, empty)
+		}
+		w := Run(config)
+		for _, v := range w.Violations {
+			t.Errorf("on %s: %v", personality, v)
+		}
+		slow := w.ledger.workflows["slow"].endedAt
+		for _, id := range []string{"a", "b", "c"} {
+			if at := w.ledger.workflows[id].endedAt; at > time.Minute || at >= slow {
+				t.Errorf("on %s workflow %s ended after %v, beside one that took %v", personality, id, at, slow)
+			}
+		}
 	}
 }
