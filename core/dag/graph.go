@@ -209,38 +209,15 @@ func (g *Graph) LevelWidths() []int {
 	return widths
 }
 
-// Roots yields the tasks without parents, in the order of the file.
-func (g *Graph) Roots() iter.Seq[int] { return withoutEdges(g.parents) }
-
-// Sinks yields the tasks without children, in the order of the file.
-func (g *Graph) Sinks() iter.Seq[int] { return withoutEdges(g.children) }
-
-func withoutEdges(a adjacency) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range len(a.start) - 1 {
-			if len(a.of(int32(i))) == 0 && !yield(i) {
-				return
-			}
-		}
-	}
-}
-
 // Descendants yields every task that depends on one of starts, directly or
 // not, once each and nearest first. A start is yielded only if it depends on
 // another start.
-func (g *Graph) Descendants(starts ...int) iter.Seq[int] { return g.reach(g.children, starts) }
-
-// Ancestors yields every task that one of starts depends on, directly or not,
-// once each and nearest first. A start is yielded only if another start
-// depends on it.
-func (g *Graph) Ancestors(starts ...int) iter.Seq[int] { return g.reach(g.parents, starts) }
-
-func (g *Graph) reach(a adjacency, starts []int) iter.Seq[int] {
+func (g *Graph) Descendants(starts ...int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		seen := make([]bool, g.Len())
 		var queue []int32
 		visit := func(from int32) bool {
-			for _, v := range a.of(from) {
+			for _, v := range g.children.of(from) {
 				if !seen[v] {
 					seen[v] = true
 					queue = append(queue, v)

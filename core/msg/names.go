@@ -106,12 +106,6 @@ func RepairID(wf, task string, attempt uint32, stateVersion uint64) string {
 	return boundedID(attemptPath(wf, task, attempt) + "/p" + strconv.FormatUint(stateVersion, 10))
 }
 
-// CopyID is the id of a worker's copy of an attempt's message; random must be
-// new for every copy.
-func CopyID(wf, task string, attempt uint32, random string) string {
-	return boundedID(attemptPath(wf, task, attempt) + "/" + random)
-}
-
 // boundedID replaces an id that is too long by its hash. The form has one
 // slash and every other id has two or more, so the two never meet.
 func boundedID(id string) string {
