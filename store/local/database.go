@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 
 	"jobq/core/fault"
@@ -75,13 +74,13 @@ func lockOpen(ctx context.Context, root *os.Root, path string) (unlock func(), e
 	retry := time.NewTicker(5 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		err := flock(file, unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil
-		}
-		if err != unix.EWOULDBLOCK {
+		got, err := tryLock(file, true)
+		if err != nil {
 			_ = file.Close()
 			return nil, classify(err, path, "lock the database")
+		}
+		if got {
+			return func() { _ = file.Close() }, nil
 		}
 		select {
 		case <-ctx.Done():

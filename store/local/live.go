@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"jobq/core/fault"
 	"jobq/core/port"
 )
@@ -65,7 +63,7 @@ func createLive(root *os.Root, home, kind string) (*liveFile, error) {
 
 // lock reports whether the file is locked and still known by its name.
 func (l *liveFile) lock() bool {
-	if flock(l.file, unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if got, err := tryLock(l.file, true); err != nil || !got {
 		return false
 	}
 	mine, err := l.file.Stat()
@@ -99,7 +97,8 @@ func locked(root *os.Root, id string) bool {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	defer file.Close()
-	return flock(file, unix.LOCK_SH|unix.LOCK_NB) != nil
+	got, err := tryLock(file, false)
+	return err != nil || !got
 }
 
 // removeLive removes the file of the process called id, which was found dead, and
@@ -112,15 +111,8 @@ func removeLive(root *os.Root, id string) bool {
 		return false
 	}
 	defer file.Close()
-	return flock(file, unix.LOCK_SH|unix.LOCK_NB) == nil && root.Remove(name) == nil
-}
-
-func flock(file *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(file.Fd()), how); err != unix.EINTR {
-			return err
-		}
-	}
+	got, err := tryLock(file, false)
+	return err == nil && got && root.Remove(name) == nil
 }
 
 // newProcessID returns an id that no process ever had: readable parts first,

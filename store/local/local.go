@@ -64,11 +64,15 @@ type Store struct {
 // Open opens the store in o.Home, creating or upgrading it where needed.
 //
 // Fails with fault.Invalid for a bad prefix or a network file system,
-// fault.Denied for a home that cannot be written, fault.Corrupt for a damaged
-// database and fault.TooNew for one that a newer jobq wrote.
+// fault.Unavailable on a system without flock(2), fault.Denied for a home that
+// cannot be written, fault.Corrupt for a damaged database and fault.TooNew for
+// one that a newer jobq wrote.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if !prefixForm.MatchString(o.Prefix) {
 		return nil, fault.Newf(fault.Invalid, "prefix %q is not a letter followed by 1 to 34 letters or digits", o.Prefix)
+	}
+	if err := supported(); err != nil {
+		return nil, err
 	}
 	home, err := prepareHome(o.Home)
 	if err != nil {
