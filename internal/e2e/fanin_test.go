@@ -77,4 +77,3 @@ func (h *home) killSometimes(ctx context.Context, random *rand.Rand, m member) i
 		n++
 	}
 }
-
