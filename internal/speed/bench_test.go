@@ -78,7 +78,7 @@ func BenchmarkFanIn(b *testing.B) {
 //	go test ./internal/speed -run '^$' -bench Pairs -benchtime 1x
 func BenchmarkPairs(b *testing.B) {
 	b.Run("local", func(b *testing.B) { compare(b, onLocal(10_000), pairs(10_000)) })
-	b.Run("azurite", func(b *testing.B) { compare(b, onAzurite(150), pairs(600)) })
+	b.Run("azurite", func(b *testing.B) { compare(b, onAzurite(150), pairs(450)) })
 }
 
 const comparisons = 5
