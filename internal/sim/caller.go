@@ -28,6 +28,8 @@ type order struct {
 	acknowledged bool
 	// applied says that a stored state remembers it.
 	applied bool
+	// began says that one of its processes wrote what obliges to more.
+	began bool
 	refused bool
 }
 
@@ -49,12 +51,13 @@ func (w *World) call(o *order, times int) {
 	c := coord.New(p.store, clock{w.s, p}, w.options(p))
 	p.onStop = func() {
 		w.harvest(c)
+		o.began = o.began || p.began
 		if times < 2 && (w.o.steady || w.draw.IntN(3) > 0) {
 			w.s.after(w.soon(time.Minute), nil, func() { w.call(o, times+1) })
 			return
 		}
 		w.callers--
-		if p.began {
+		if o.began {
 			w.ledger.harm(o.wf)
 		}
 		w.tell(p, "never comes back", "")
@@ -97,7 +100,7 @@ func (w *World) insist(p *process, c *coord.Coordinator, o *order) {
 			return
 		}
 	}
-	if p.began {
+	if o.began || p.began {
 		w.ledger.harm(o.wf)
 	}
 }

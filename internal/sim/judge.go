@@ -37,12 +37,27 @@ func (w *World) judge() {
 			l.judgeOutputs(wf)
 		}
 	}
+	w.judgeRepairs()
 	l.judgeOrders()
 	l.judgeQueues()
 	l.judgeSends()
 	for _, cp := range w.coordinators {
 		if !cp.p.dead {
 			w.harvest(cp.c)
+		}
+	}
+}
+
+// judgeRepairs allows the sweep to bring back a lost attempt only where a message
+// can have been lost: everything else is the business of a redelivery.
+func (w *World) judgeRepairs() {
+	if w.o.Faults&deadly != 0 || w.o.Personality == ServiceBus {
+		return
+	}
+	for _, cp := range w.coordinators {
+		n := cp.c.Count()
+		if repairs := n["repairs_lost_message"] + n["repairs_ended_record"]; !cp.p.dead && repairs > 0 {
+			w.violate("no needless repair", "%s repaired %d attempts though no message was lost", cp.p.name, repairs)
 		}
 	}
 }

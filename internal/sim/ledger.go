@@ -47,6 +47,7 @@ type workflow struct {
 	harmed bool
 	life   int
 	s      *state.Workflow
+	row    port.Row // as it was written last
 	plan   *reference
 	model  *model
 	// column says that the stored state has the column of a newer program.
@@ -60,7 +61,6 @@ type workflow struct {
 // attempt is what is known of one attempt.
 type attempt struct {
 	sends  int
-	resent int
 	starts []*command
 	// record is the last body that was written; ended what it says.
 	record    []byte
@@ -75,7 +75,6 @@ type attempt struct {
 	fenced  bool
 	// crashes counts starts that were taken over without being given back.
 	crashes int
-	outputs map[string]bool
 }
 
 func newLedger(w *World) *ledger {
@@ -305,7 +304,15 @@ func (l *ledger) rowRead(p *process, _ *actor, wf string) {
 	}
 }
 
-func (l *ledger) projected(*process, port.Row) {}
+// projected is a row of the index that was written: rows only go up.
+func (l *ledger) projected(p *process, row port.Row) {
+	wf := l.workflow(row.Workflow)
+	before := wf.row
+	if row.BornEpoch < before.BornEpoch || row.BornEpoch == before.BornEpoch && row.StateVersion < before.StateVersion {
+		l.w.violate("the index goes up", "%s wrote the row of %s from version %d over one from version %d", p.name, row.Workflow, row.StateVersion, before.StateVersion)
+	}
+	wf.row = row
+}
 
 // acknowledged is a message that was removed from a queue for good.
 func (l *ledger) acknowledged(p *process, queue string, d port.Delivery) {
