@@ -206,14 +206,10 @@ func (c *Coordinator) taskMessage(ctx context.Context, e *entry, a engine.Attemp
 	s := e.run.State()
 	d := e.plan.Definition()
 	t := &d.Tasks[a.Task]
-	timeout := t.Timeout
-	if timeout == 0 {
-		timeout = d.DefaultTimeout
-	}
 	m := msg.Task{
 		ID:       msg.FirstSendID(s.ID, t.Name, a.Attempt),
 		Workflow: s.ID, Name: t.Name, Attempt: a.Attempt, Epoch: s.Epoch,
-		Prefix: c.o.Prefix, Queues: c.o.Queues, TimeoutSeconds: timeout.Seconds(),
+		Prefix: c.o.Prefix, Queues: c.o.Queues, TimeoutSeconds: d.TimeoutOf(int(a.Task)).Seconds(),
 	}
 	if s.Namespace != "" {
 		m.Inbox = s.Namespace + c.o.Inbox
