@@ -29,7 +29,7 @@ type order struct {
 	// applied says that a stored state remembers it.
 	applied bool
 	// began says that one of its processes wrote what obliges to more.
-	began bool
+	began   bool
 	refused bool
 }
 

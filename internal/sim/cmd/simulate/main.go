@@ -19,6 +19,7 @@ func main() {
 	stop := flag.Int("stop", 5, "violations after which to stop")
 	complete := flag.Bool("complete", false, "fail where a fault or a path never happened")
 	asJSON := flag.Bool("json", false, "print the first violation as JSON")
+	history := flag.String("history", "", "print the history of the first seed on this kind of queues: storage or servicebus")
 	explain := flag.Bool("explain", false, "print the first history that broke a promise, made smaller")
 	file := flag.String("file", "", "a workflow to play instead of random ones")
 	flag.Parse()
@@ -26,6 +27,9 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(2)
+	}
+	if *history != "" {
+		os.Exit(tell(*first, *history, *faults, shape))
 	}
 	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, *explain, shape))
 }
@@ -70,6 +74,33 @@ func play(first, last uint64, faults string, stop int, complete, asJSON, explain
 	return 0
 }
 
+// tell prints one history, whether a promise broke in it or not.
+func tell(seed uint64, queue, faults string, shape func(*sim.Config)) int {
+	set, ok := sim.ParseFaults(faults)
+	if !ok {
+		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
+		return 2
+	}
+	for _, p := range sim.Personalities() {
+		if p.String() != queue {
+			continue
+		}
+		c := sim.Draw(seed, p, set)
+		if shape != nil {
+			shape(&c)
+		}
+		c.Record = true
+		w := sim.Run(c)
+		for _, line := range w.Lines() {
+			fmt.Println(line)
+		}
+		fmt.Println("faults", c.Faults, "sweeps", c.Sweeps, "violations", w.Violations)
+		return min(len(w.Violations), 1)
+	}
+	fmt.Fprintln(os.Stderr, "simulate: unknown kind of queues", queue)
+	return 2
+}
+
 // campaign plays the seeds in blocks, as many at a time as there are processors.
 func campaign(first, last uint64, set sim.FaultSet, stop int, shape func(*sim.Config)) sim.Summary {
 	const block = 250
@@ -83,7 +114,12 @@ func campaign(first, last uint64, set sim.FaultSet, stop int, shape func(*sim.Co
 	for len(parts) > 0 && len(sum.Failures) < stop {
 		some := parts[:min(len(parts), runtime.GOMAXPROCS(0))]
 		parts = parts[len(some):]
-		sim.Play(some, len(some), func(_ int, s sim.Summary) { sum.Add(s) })
+		sim.Play(some, len(some), func(_ int, s sim.Summary) {
+			sum.Add(s)
+			for _, f := range s.Failures {
+				fmt.Fprintf(os.Stderr, "VIOLATION %v (%s)\n", f.Violation, f.Command())
+			}
+		})
 		sum.Took = time.Since(began)
 		fmt.Fprintf(os.Stderr, "%6d histories, %d violations, %v\n", sum.Histories, len(sum.Failures), sum.Took.Round(time.Second))
 	}
