@@ -97,7 +97,8 @@ func (c *Coordinator) Purge(ctx context.Context, wf string, cmd Command) (engine
 // Options.CommandPatience; then the command goes into the inbox and the state is
 // watched for it.
 func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind string, args any) (engine.Answer, error) {
-	if cmd.ID == "" {
+	given := cmd.ID != ""
+	if !given {
 		cmd.ID = c.newID()
 	}
 	m := msg.Command{ID: cmd.ID, Workflow: wf, Kind: kind, By: cmd.By}
@@ -111,6 +112,12 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	// What is refused on sight leaves no claim, which the sweep might carry out
 	// when it is no longer wanted.
 	if answer, err := c.foresee(ctx, m); err != nil {
+		if given && answer.Text != "" {
+			// An earlier call under this id may have left one.
+			if unclaim := c.unclaim(ctx, m); unclaim != nil {
+				return answer, fault.Wrap(fault.Unavailable, unclaim, "the command was refused, but the sweep may try it again")
+			}
+		}
 		return answer, err
 	}
 	if err := c.claim(ctx, m); err != nil {

@@ -26,9 +26,13 @@ type note struct {
 	trailing time.Time
 
 	// stale says that the index row is older than the saved state.
-	stale     bool
-	rowTag    port.Tag
-	projected time.Time
+	stale  bool
+	rowTag port.Tag
+	// rowVersion is the state version of the row at rowTag, saved the newest that
+	// this process saved: of two jobs the older may be the last to write its row.
+	rowVersion uint64
+	saved      uint64
+	projected  time.Time
 	// dueAt is what this process last wrote as due, in the epoch dueEpoch.
 	dueAt    time.Time
 	dueEpoch uint64

@@ -48,16 +48,25 @@ func (c *Coordinator) projectRows(ctx context.Context, j *job, e *entry, n note,
 			return err
 		}
 	}
-	tag, err := c.projectRow(ctx, rowOf(e), n.rowTag)
-	if err != nil {
-		return err
+	tag := n.rowTag
+	if tag == "" || n.rowVersion <= s.Version {
+		var err error
+		if tag, err = c.projectRow(ctx, rowOf(e), tag); err != nil {
+			return err
+		}
 	}
 	if s.Status.Ended() {
 		if err := c.dropDue(ctx, j.wf, e); err != nil {
 			return err
 		}
 	}
-	c.note(j.wf, func(n *note) { n.stale, n.projected, n.rowTag = false, now, tag })
+	c.note(j.wf, func(n *note) {
+		n.projected = now
+		n.stale = n.stale && n.saved > s.Version
+		if tag == "" || n.rowVersion <= s.Version {
+			n.rowTag, n.rowVersion = tag, s.Version
+		}
+	})
 	return nil
 }
 
@@ -177,7 +186,7 @@ func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want 
 		}
 		tag, err := c.store.Index.SetCancel(ctx, wf, want, stored.Tag)
 		if err == nil {
-			c.note(wf, func(n *note) { n.rowTag = tag })
+			c.note(wf, func(n *note) { n.rowTag, n.rowVersion = tag, stored.StateVersion })
 			return nil
 		}
 		if !fault.Is(err, fault.Conflict) {

@@ -103,7 +103,7 @@ func (c *Coordinator) commit(ctx context.Context, j *job, items []*item) (*entry
 			j.born = j.born || birth
 			j.settled = j.settled || b.settled
 			j.commanded = j.commanded || b.command
-			c.note(j.wf, func(n *note) { n.stale = true })
+			c.note(j.wf, func(n *note) { n.stale, n.saved = true, max(n.saved, e.run.State().Version) })
 			return e, b, nil
 		}
 		if !c.mayRepeat(j, err, fresh) || try >= c.o.FlushRetryLimit || ctx.Err() != nil {
