@@ -135,7 +135,9 @@ func (x *explanation) search() *model {
 	place = func(i int) bool {
 		if i == len(x.ends) {
 			x.tries++
-			found = x.try()
+			if found = x.try(false); found == nil && len(x.commands) > 0 {
+				found = x.try(true)
+			}
 			return found != nil || x.tries > maxTries
 		}
 		e := &x.ends[i]
@@ -158,10 +160,12 @@ func (x *explanation) search() *model {
 	return found
 }
 
-// try plays one placement.
-func (x *explanation) try() *model {
+// try plays one placement. With held, a condition whose outputs could not be read
+// is not evaluated before the last command.
+func (x *explanation) try(held bool) *model {
 	m := x.wf.model.clone()
-	open := func(t int) bool { return x.s.TaskStatus[t] == state.Pending }
+	last := !held
+	open := func(t int) bool { return !last || x.s.TaskStatus[t] == state.Pending }
 	cancelledNow := func(t int) bool { return x.s.TaskStatus[t] == state.Cancelled }
 	for slot := 0; ; slot++ {
 		for _, e := range x.ends {
@@ -173,6 +177,7 @@ func (x *explanation) try() *model {
 		if slot == len(x.commands) {
 			break
 		}
+		last = last || slot == len(x.commands)-1
 		if err := m.command(x.commands[slot], cancelledNow); err != nil {
 			x.closest = err.Error()
 			return nil

@@ -116,7 +116,8 @@ func (l *ledger) poisoned(p *process, queue string, d port.Delivery) {
 	if err != nil {
 		return
 	}
-	if wf := l.workflows[workflowOf(in)]; wf != nil && wf.s != nil && wf.s.Status != state.WorkflowPurged {
+	wf := l.workflows[workflowOf(in)]
+	if wf != nil && wf.s != nil && wf.s.Status != state.WorkflowPurged && !d.Sent.Before(epoch.Add(wf.since)) {
 		l.w.violate("poison is a verdict", "%s poisoned a message of %s, which exists", p.name, wf.id)
 	}
 }

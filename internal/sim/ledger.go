@@ -46,10 +46,12 @@ type workflow struct {
 	// needed.
 	harmed bool
 	life   int
-	s      *state.Workflow
-	row    port.Row // as it was written last
-	plan   *reference
-	model  *model
+	// since is when its present life began.
+	since time.Duration
+	s     *state.Workflow
+	row   port.Row // as it was written last
+	plan  *reference
+	model *model
 	// column says that the stored state has the column of a newer program.
 	column bool
 	// flagged is when the cancel that counts now was written into the state, -1 for
