@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
@@ -153,6 +154,7 @@ func (l *ledger) judgeOutputs(wf *workflow) {
 			}
 			name, sum = ref.Blob, ref.MD5
 		default:
+			l.judgeAccepted(wf, t, []byte(out.Text))
 			continue
 		}
 		body, err := l.w.admin.Outputs.Get(context.Background(), name)
@@ -163,6 +165,19 @@ func (l *ledger) judgeOutputs(wf *workflow) {
 		if found := md5.Sum(body); sum != "" && hex.EncodeToString(found[:]) != sum {
 			l.w.violate("outputs read back", "%s is not what was accepted", name)
 		}
+		l.judgeAccepted(wf, t, body)
+	}
+}
+
+// judgeAccepted wants an output to be one that its attempt reported.
+func (l *ledger) judgeAccepted(wf *workflow, t int32, body []byte) {
+	task := wf.plan.d.Tasks[t].Name
+	a := l.attempt(port.RecordKey{Workflow: wf.id, Task: task, Attempt: wf.s.Attempt[t]})
+	if len(a.reports) == 0 || wf.s.TaskStatus[t] != state.Completed {
+		return
+	}
+	if !slices.ContainsFunc(a.reports, func(c msg.Completion) bool { return c.Success && bytes.Equal(l.outputOf(c), body) }) {
+		l.w.violate("outputs read back", "the output of %s/%s is none that its attempt %d reported", wf.id, task, wf.s.Attempt[t])
 	}
 }
 

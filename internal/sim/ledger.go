@@ -269,7 +269,10 @@ func (l *ledger) recorded(p *process, k port.RecordKey, r port.Record) {
 // erased is a record that was deleted.
 func (l *ledger) erased(k port.RecordKey) {
 	a := l.attempt(k)
-	a.record, a.owner, a.ended, a.free, a.crashes, a.starts = nil, "", nil, false, 0, nil
+	a.record, a.owner, a.ended, a.free, a.crashes = nil, "", nil, false, 0
+	if l.purged(k.Workflow) {
+		a.starts = nil
+	}
 }
 
 // changedHands judges a write of a record by somebody who may not be its holder.

@@ -23,6 +23,10 @@ func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 		for _, c := range s.Commands {
 			l.order(c.ID)
 		}
+		if before != nil && (s.Epoch < before.Epoch || s.HighestAttempt < before.HighestAttempt) {
+			w.violate("lives are apart", "the tombstone of %s has epoch %d and attempt %d, its state had %d and %d",
+				id, s.Epoch, s.HighestAttempt, before.Epoch, before.HighestAttempt)
+		}
 		wf.cancelled, wf.column = -1, false
 		return
 	}
