@@ -63,7 +63,7 @@ func (s *scratch) fill(executable string) error {
 	if err := os.Symlink(program, filepath.Join(s.bin, "jobq")); err != nil {
 		return err
 	}
-	return writeMaps(s.noUpstream, []byte("{}"), []byte("{}"))
+	return writeMaps(s.noUpstream, []byte("{}"), []byte("{}"), []byte("{}"))
 }
 
 func (s *scratch) remove() error {

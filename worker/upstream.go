@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -62,7 +63,7 @@ func (s *sharedInputs) get(index []byte, name func() string, write func(dir stri
 
 // prepare names the files of a start and writes the outputs of its parents.
 func (s *scratch) prepare(ctx context.Context, start protocol.Start) (*startFiles, error) {
-	dir, err := s.sharedDir(start.Task.Upstream)
+	dir, err := s.sharedDir(&start.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -82,37 +83,66 @@ func (s *scratch) number() string { return strconv.FormatUint(s.starts.Add(1), 1
 
 // sharedDir returns the directory for a task without parents, or with parents
 // that left nothing, or empty where the task needs one of its own.
-func (s *scratch) sharedDir(refs *msg.Refs) (string, error) {
-	if refs == nil {
+func (s *scratch) sharedDir(task *msg.Task) (string, error) {
+	refs := task.Upstream
+	if refs == nil && len(task.Statuses) == 0 {
 		return s.noUpstream, nil
 	}
-	if len(refs.Canonical)+len(refs.Literal) > 0 {
+	if refs != nil && len(refs.Canonical)+len(refs.Literal) > 0 {
 		return "", nil
 	}
-	index := make(map[string]*string, len(refs.None))
-	for _, parent := range refs.None {
-		index[parent] = nil
+	index := map[string]*string{}
+	if refs != nil {
+		for _, parent := range refs.None {
+			index[parent] = nil
+		}
 	}
 	body, err := json.Marshal(index)
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "the names of the parents cannot be written as JSON")
 	}
+	statuses, err := statusesOf(task)
+	if err != nil {
+		return "", err
+	}
 	name := func() string { return filepath.Join(s.dir, s.number()) }
-	return s.shared.get(body, name, func(dir string) error { return writeMaps(dir, body, body) })
+	return s.shared.get(slices.Concat(body, statuses), name, func(dir string) error { return writeMaps(dir, body, body, statuses) })
 }
 
-// writeMaps makes dir with the two maps that every start has.
-func writeMaps(dir string, index, refs []byte) error {
+// statusesOf returns the JSON map from parent to status: who is in the message
+// with an output, or without one and no status, had completed.
+func statusesOf(task *msg.Task) ([]byte, error) {
+	all := map[string]string{}
+	if task.Upstream != nil {
+		for parent := range task.Upstream.All(task.Workflow) {
+			all[parent] = taskapi.Completed
+		}
+	}
+	for word, parents := range task.Statuses {
+		for _, parent := range parents {
+			all[parent] = word
+		}
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "the statuses of the parents cannot be written as JSON")
+	}
+	return body, nil
+}
+
+// writeMaps makes dir with the maps that every start has.
+func writeMaps(dir string, index, refs, statuses []byte) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return diskFault(err, "the start has no directory for its inputs")
 	}
 	return errors.Join(
 		writeFile(filepath.Join(dir, taskapi.IndexFile), index),
-		writeFile(filepath.Join(dir, taskapi.RefsFile), refs))
+		writeFile(filepath.Join(dir, taskapi.RefsFile), refs),
+		writeFile(filepath.Join(dir, taskapi.StatusFile), statuses))
 }
 
-// writeUpstream writes one file for each parent that has an output, and the two
-// maps: from parent to file, and from parent to reference as ai4s-jobq has it.
+// writeUpstream writes one file for each parent that has an output, and the
+// maps from parent to file, to reference as ai4s-jobq has it, and to status.
 func (f *startFiles) writeUpstream(ctx context.Context, start protocol.Start) error {
 	files, refs := map[string]*string{}, map[string]*string{}
 	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {
@@ -129,7 +159,11 @@ func (f *startFiles) writeUpstream(ctx context.Context, start protocol.Start) er
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "the references of the parents cannot be written as JSON")
 	}
-	if err := writeMaps(f.inputs, index, flat); err != nil {
+	statuses, err := statusesOf(&start.Task)
+	if err != nil {
+		return err
+	}
+	if err := writeMaps(f.inputs, index, flat, statuses); err != nil {
 		return err
 	}
 	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {

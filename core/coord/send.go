@@ -222,6 +222,7 @@ func (c *Coordinator) taskMessage(ctx context.Context, e *entry, a engine.Attemp
 		for _, p := range parents {
 			m.Upstream.Add(s.ID, e.plan.Name(p), c.reference(e, p))
 		}
+		m.Statuses = statuses(e, a.Task, parents)
 	}
 	packed, err := msg.PackTask(m, limit)
 	if err != nil {
@@ -235,6 +236,26 @@ func (c *Coordinator) taskMessage(ctx context.Context, e *entry, a engine.Attemp
 		}
 	}
 	return packed.Body, nil
+}
+
+// statuses returns the parents of task t by status, less those of which the task
+// gets the outputs of a success: given is what it gets, in the same order.
+func statuses(e *entry, t int32, given []int32) map[string][]string {
+	var out map[string][]string
+	for _, p := range e.plan.Graph().Parents(int(t)) {
+		status := e.run.State().TaskStatus[p]
+		if len(given) > 0 && given[0] == p {
+			given = given[1:]
+			if status == state.Completed {
+				continue
+			}
+		}
+		if out == nil {
+			out = map[string][]string{}
+		}
+		out[status.String()] = append(out[status.String()], e.plan.Name(p))
+	}
+	return out
 }
 
 // reference returns the output reference of task t as messages carry it.

@@ -29,7 +29,8 @@ type PackedTask struct {
 }
 
 // PackTask encodes t for a queue whose messages may have limit bytes (0 for no
-// limit). Upstream references that do not fit are moved out of the message.
+// limit). Upstream references that do not fit are moved out of the message, the
+// statuses of parents are left out where there is no room even then.
 // Fails with fault.TooLarge, naming task and size, when it is too large even
 // without them; room is reserved, so what fits once fits at every later attempt.
 func PackTask(t Task, limit int) (PackedTask, error) {
@@ -45,6 +46,13 @@ func PackTask(t Task, limit int) (PackedTask, error) {
 		packed.Refs = EncodeRefs(*t.Upstream)
 		packed.RefsName = RefsBlob(t.Workflow, t.Name, t.Attempt)
 		t.Upstream, t.UpstreamRef = nil, packed.RefsName
+		if body, err = EncodeTask(t); err != nil {
+			return PackedTask{}, err
+		}
+	}
+	if len(body)+headRoom > limit && t.Statuses != nil {
+		// Thousands of parents that did not succeed: that much only tells people.
+		t.Statuses = nil
 		if body, err = EncodeTask(t); err != nil {
 			return PackedTask{}, err
 		}

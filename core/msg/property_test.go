@@ -39,6 +39,9 @@ func TestTaskRoundTrip(t *testing.T) {
 			TimeoutSeconds: rapid.Float64Range(0, 1e9).Draw(t, "timeout"),
 			Upstream:       drawRefs(t),
 		}
+		if rapid.Bool().Draw(t, "some parent failed") {
+			want.Statuses = map[string][]string{"failed": {"a", "é \"b\""}, "skipped": {"c"}}
+		}
 		for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-zé"\\ ]*`), rapid.ID).Draw(t, "keys") {
 			value := `"` + strings.Map(func(r rune) rune {
 				if r < ' ' || r > '~' || r == '"' || r == '\\' {

@@ -3,6 +3,7 @@ package msg_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -209,5 +210,23 @@ func TestTruncateText(t *testing.T) {
 	}
 	if got := msg.TruncateText("日本語", 4); got != "日" {
 		t.Errorf("TruncateText to fewer bytes than the note = %q, want %q", got, "日")
+	}
+}
+
+// TestStatusesOfParentsGiveWay holds that what only tells people never makes a
+// message too large.
+func TestStatusesOfParentsGiveWay(t *testing.T) {
+	t.Parallel()
+	task := msg.Task{
+		Kwargs: kwargs("cmd", `"true"`), Workflow: "w", Name: "t", Attempt: 1,
+		Upstream: &msg.Refs{Canonical: []string{"good"}},
+		Statuses: map[string][]string{"failed": slices.Repeat([]string{"a-parent-that-failed"}, 1000)},
+	}
+	packed, err := msg.PackTask(task, 1000)
+	if err != nil || len(packed.Body) > 1000 {
+		t.Fatalf("PackTask = %d bytes, %v, want at most 1000", len(packed.Body), err)
+	}
+	if got, err := msg.DecodeTask(packed.Body); err != nil || got.Statuses != nil || got.UpstreamRef == "" {
+		t.Errorf("DecodeTask = %+v, %v, want the references in a blob and no statuses", got, err)
 	}
 }

@@ -2,7 +2,9 @@ package msg
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +24,7 @@ const (
 	keyQueues     = "__workflow_queues"
 	keyInbox      = "__workflow_inbox"
 	keyEpoch      = "__workflow_epoch"
+	keyStatuses   = "__upstream_statuses"
 	keyTimeout    = "__timeout_s"
 
 	reserved = "__"
@@ -74,6 +77,13 @@ func (t *Task) encodeRouting(o *object) {
 	}
 	if t.Epoch > 0 {
 		o.uint(keyEpoch, t.Epoch)
+	}
+	if len(t.Statuses) > 0 {
+		byStatus := newObject()
+		for _, word := range slices.Sorted(maps.Keys(t.Statuses)) {
+			byStatus.texts(word, t.Statuses[word])
+		}
+		o.key(keyStatuses).buf = append(o.buf, byStatus.end()...)
 	}
 }
 
@@ -139,6 +149,8 @@ func (t *Task) decodeKwarg(k Kwarg) error {
 		return decodeMember(k, &t.Inbox)
 	case keyEpoch:
 		return decodeMember(k, &t.Epoch)
+	case keyStatuses:
+		return decodeMember(k, &t.Statuses)
 	case keyTimeout:
 		if err := decodeMember(k, &t.TimeoutSeconds); err != nil {
 			return err

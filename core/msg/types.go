@@ -33,6 +33,10 @@ type Task struct {
 	// UpstreamRef names the blob that holds the encoded Refs when they do not
 	// fit; Upstream is nil then.
 	UpstreamRef string
+	// Statuses maps a status word to the parents that had it when the message was
+	// made: all that did not complete, and those that did too late for their output
+	// to be in Upstream.
+	Statuses map[string][]string
 }
 
 // Kwarg is one keyword argument with its JSON value.

@@ -69,6 +69,12 @@ func TestTaskMessagesAreThoseOfPython(t *testing.T) {
 			Prefix:      "acct/Proj", Queues: "sb://ns", Inbox: "proj-workflow-completions",
 			TimeoutSeconds: 1.5,
 		},
+		"child_statuses": {
+			ID: "abc-123/D/1", Kwargs: kwargs("cmd", `"true"`),
+			Workflow: "abc-123", Name: "D", Attempt: 1, Epoch: 1,
+			Upstream: &msg.Refs{Canonical: []string{"B"}, None: []string{"C"}},
+			Statuses: map[string][]string{"skipped": {"C"}, "failed": {"A", "E"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

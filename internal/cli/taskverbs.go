@@ -74,6 +74,9 @@ func newUpstream(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if status, err := t.Status(args[0]); err == nil && status != taskapi.Completed && string(value) == "null" {
+				fmt.Fprintf(a.err, "jobq upstream get: %q is %s: it has no output\n", args[0], status)
+			}
 			text := string(value)
 			if !asJSON {
 				text = taskapi.Text(value)
@@ -81,10 +84,11 @@ func newUpstream(a *app) *cobra.Command {
 			return a.print(text)
 		})
 	get.Long = `Print the output of a parent, or the part of it that PATH names: keys and positions with dots
-between them. A text is printed without quotes; a parent without output prints null.`
+between them. A text is printed without quotes; a parent without output prints null, one that failed
+or was skipped too, and a note on standard error says so.`
 	get.Example = "  jobq upstream get featurize\n  jobq upstream get train metrics.mae"
 	get.Flags().BoolVar(&asJSON, "json", false, "print a text as JSON, with its quotes")
-	list := a.taskVerb("list", "Print the names of the parents whose outputs this task gets, one a line", 0, 0,
+	list := a.taskVerb("list", "Print the names of the parents of this task, one a line, whatever became of them", 0, 0,
 		func(t *taskapi.Task, _ []string) error {
 			parents, err := t.Parents()
 			if err != nil || len(parents) == 0 {
@@ -92,8 +96,38 @@ between them. A text is printed without quotes; a parent without output prints n
 			}
 			return a.print(strings.Join(parents, "\n"))
 		})
-	cmd.AddCommand(get, list)
+	status := a.taskVerb("status [NAME]", "Print the status that a parent had when this task was sent, or that of every one", 0, 1,
+		func(t *taskapi.Task, args []string) error { return a.printParentStatus(t, args) })
+	status.Long = `Print the status that a parent had when this task was sent: completed, skipped, failed, upstream_failed
+or cancelled, or another one if it had not ended. Without NAME one line for every parent: its status, a
+tab, its name. With dep_policy all_settled, any or a number this tells what became of the parents.`
+	status.Example = "  test \"$(jobq upstream status train)\" = completed || echo \"there is no model\""
+	cmd.AddCommand(get, list, status)
 	return cmd
+}
+
+func (a *app) printParentStatus(t *taskapi.Task, args []string) error {
+	if len(args) == 1 {
+		status, err := t.Status(args[0])
+		if err != nil {
+			return err
+		}
+		return a.print(status)
+	}
+	parents, err := t.Parents()
+	if err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		status, err := t.Status(parent)
+		if err == nil {
+			err = a.print(status + "\t" + parent)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needsSubverb answers a verb that is only the first half of one.

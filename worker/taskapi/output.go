@@ -19,6 +19,8 @@ const (
 	// RefsFile maps each parent to its reference, or to null. It is hidden from
 	// patterns that are meant for the outputs.
 	RefsFile = ".upstream_refs.json"
+	// StatusFile maps each parent to its status when the task was sent.
+	StatusFile = ".upstream_statuses.json"
 )
 
 // Task is the start that this process is a part of.

@@ -151,3 +151,34 @@ func TestUpstreamOfATaskWithoutParents(t *testing.T) {
 		t.Errorf("Parents of a damaged index = %v, want corrupt", err)
 	}
 }
+
+func TestStatusOfParents(t *testing.T) {
+	t.Parallel()
+	task, _ := setup(t, `{"prep": "prep.json", "silent": null}`, map[string]string{
+		"prep.json":        "5",
+		taskapi.StatusFile: `{"prep": "completed", "silent": "skipped", "train": "failed"}`,
+	})
+	for parent, want := range map[string]string{"prep": "completed", "silent": "skipped", "train": "failed"} {
+		if got, err := task.Status(parent); got != want || err != nil {
+			t.Errorf("Status(%q) = %q, %v, want %q", parent, got, err, want)
+		}
+	}
+	if value, err := task.Upstream("train", "metrics.mae"); string(value) != "null" || err != nil {
+		t.Errorf("Upstream of a parent that failed = %s, %v, want null", value, err)
+	}
+	if parents, err := task.Parents(); err != nil || !slices.Equal(parents, []string{"prep", "silent", "train"}) {
+		t.Errorf("Parents = %q, %v, want the failed one too", parents, err)
+	}
+	for _, err := range []error{second(task.Status("nobody")), second(task.Upstream("nobody", ""))} {
+		if !fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), "prep, silent, train") || !strings.Contains(fault.RemedyOf(err), "depends_on") {
+			t.Errorf("a stranger = %v (%s), want not found with the parents", err, fault.RemedyOf(err))
+		}
+	}
+	// A worker of ai4s-jobq writes no statuses: who is in the index completed.
+	old, _ := setup(t, `{"prep": null}`, nil)
+	if got, err := old.Status("prep"); got != "completed" || err != nil {
+		t.Errorf("Status without the file = %q, %v, want completed", got, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -15,14 +15,58 @@ import (
 	"jobq/core/fault"
 )
 
-// Parents returns the names of the parents whose outputs the task gets, in
-// ascending order, those without output included.
+// Completed is the status of a parent that succeeded.
+const Completed = "completed"
+
+// Parents returns the names of the parents of the task in ascending order, those
+// without output and those that failed included.
 func (t *Task) Parents() ([]string, error) {
-	index, err := t.index()
+	index, statuses, err := t.parents()
 	if err != nil {
 		return nil, err
 	}
-	return slices.Sorted(maps.Keys(index)), nil
+	all := maps.Clone(statuses)
+	for parent := range index {
+		all[parent] = ""
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// Status returns the status that parent had when the task was sent: completed,
+// skipped, failed, upstream_failed, cancelled, or that of one which had not ended.
+// Fails with fault.NotFound for a task that is no parent.
+func (t *Task) Status(parent string) (string, error) {
+	index, statuses, err := t.parents()
+	if err != nil {
+		return "", err
+	}
+	if status, known := statuses[parent]; known {
+		return status, nil
+	}
+	if _, known := index[parent]; known {
+		return Completed, nil
+	}
+	return "", notAParent(parent, index, statuses)
+}
+
+// parents returns the files and the statuses of the parents. A worker of
+// ai4s-jobq writes no statuses.
+func (t *Task) parents() (index map[string]*string, statuses map[string]string, err error) {
+	if index, err = t.index(); err != nil {
+		return nil, nil, err
+	}
+	statuses = map[string]string{}
+	body, err := os.ReadFile(filepath.Join(t.upstreamDir, StatusFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return index, statuses, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &statuses)
+	}
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Corrupt, err, "the statuses of the parents cannot be read")
+	}
+	return index, statuses, nil
 }
 
 func (t *Task) index() (map[string]*string, error) {
@@ -42,16 +86,17 @@ func (t *Task) index() (map[string]*string, error) {
 
 // Upstream returns the output of parent, or the part of it that path names: keys
 // and positions with dots between them, such as metrics.mae or items.0. Of a
-// parent without output it returns null, whatever the path. Fails with fault.NotFound for a task that is no parent
-// and for a path that leads nowhere.
+// parent without output, or one that failed, it returns null, whatever the path.
+// Fails with fault.NotFound for a task that is no parent and for a path that leads
+// nowhere.
 func (t *Task) Upstream(parent, path string) (json.RawMessage, error) {
-	index, err := t.index()
+	index, statuses, err := t.parents()
 	if err != nil {
 		return nil, err
 	}
 	file, known := index[parent]
-	if !known {
-		return nil, notAParent(parent, index)
+	if _, settled := statuses[parent]; !known && !settled {
+		return nil, notAParent(parent, index, statuses)
 	}
 	if file == nil {
 		return json.RawMessage("null"), nil
@@ -68,21 +113,27 @@ func (t *Task) Upstream(parent, path string) (json.RawMessage, error) {
 	}
 	part, err := follow(body, strings.Split(path, "."))
 	if err != nil {
-		return nil, fault.Wrapf(fault.CodeOf(err), err, "output of %q", parent)
+		return nil, fault.Wrapf(fault.CodeOf(err), err, "output of %q", parent).
+			WithRemedy("`jobq upstream get` without a path prints the whole output")
 	}
 	return part, nil
 }
 
-func notAParent(name string, index map[string]*string) error {
-	if len(index) == 0 {
-		return fault.Newf(fault.NotFound, "%q is not a parent of this task, which has none", name)
+func notAParent(name string, index map[string]*string, statuses map[string]string) error {
+	const remedy = "add it to depends_on, or name one of the parents"
+	all := maps.Clone(statuses)
+	for parent := range index {
+		all[parent] = ""
 	}
-	parents := slices.Sorted(maps.Keys(index))
+	if len(all) == 0 {
+		return fault.Newf(fault.NotFound, "%q is not a parent of this task, which has none", name).WithRemedy(remedy)
+	}
+	parents := slices.Sorted(maps.Keys(all))
 	if len(parents) > 20 {
 		parents = append(parents[:20], "...")
 	}
 	return fault.Newf(fault.NotFound, "%q is not a parent of this task; its parents are %s", name, strings.Join(parents, ", ")).
-		WithRemedy("add it to depends_on, or name one of the parents")
+		WithRemedy(remedy)
 }
 
 // follow walks down from body. The parts stay the text that they were.
