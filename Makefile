@@ -17,7 +17,7 @@ build: ## build the program into bin/
 
 install: ## put jobq on the PATH (go env GOBIN, else GOPATH/bin)
 	CGO_ENABLED=0 go install -trimpath ./cmd/jobq
-	@echo "installed to $$(go env GOBIN GOPATH | awk 'NF{print; exit}')"
+	@dir=$$(go env GOBIN); echo "installed jobq into $${dir:-$$(go env GOPATH)/bin}"
 
 demo: build ## build, then run a diamond whose tasks pass data to each other
 	@JOBQ_HOME=$$(mktemp -d) && export JOBQ_HOME && trap 'rm -rf "$$JOBQ_HOME"' EXIT && $(BIN) run examples/diamond.yaml
