@@ -173,6 +173,7 @@ func (r *reader) readKwargs(p pair, t *taskTarget) {
 		var value []byte
 		switch {
 		case k < 0:
+			r.checkUnused(entry, t)
 			value = r.appendJSON(nil, entry.value, path, 1)
 		case r.shellTable[k].values:
 			value = r.envOf(entry.value, path)
@@ -186,6 +187,39 @@ func (r *reader) readKwargs(p pair, t *taskTarget) {
 	}
 }
 
+// checkUnused warns of a key of kwargs that looks as if it were meant to do
+// something: no other key of kwargs is of any effect on a command.
+func (r *reader) checkUnused(entry pair, t *taskTarget) {
+	word := entry.key.Value
+	meant, best := otherShellKey(word), 4
+	for _, k := range r.shellTable {
+		if d, near := dag.Near(word, k.name); near && d < best {
+			meant, best = k.name, d
+		}
+	}
+	k := slices.IndexFunc(r.shellTable, func(k shellKey) bool { return k.name == meant })
+	// A key whose value could not be meant so is a slip of nothing.
+	if k < 0 || r.options.AllowMissingCommand || r.shellTable[k].values != (entry.value.Kind == yaml.MappingNode) {
+		return
+	}
+	at := r.at(entry.key)
+	r.report(Diagnostic{
+		Severity: Warning, Line: int(at.line), Column: int(at.column), Task: t.task.Name, Path: dag.At(t.index, dag.FieldKwargs).String() + "." + word,
+		Message: "the key " + dag.Quote(word) + " of kwargs has no effect", Remedy: "did you mean " + dag.Quote(meant) + "?",
+	})
+}
+
+// otherShellKey returns the key of kwargs for a word of other systems, or "".
+func otherShellKey(word string) string {
+	switch strings.ToLower(word) {
+	case "environment", "environ":
+		return "env"
+	case "workdir", "working_dir", "working_directory", "working-directory":
+		return "cwd"
+	}
+	return ""
+}
+
 // shellText returns the text of cmd, cwd or bg_dirsync_to as JSON, or nil.
 func (r *reader) shellText(entry pair, path dag.Path) []byte {
 	text, ok := r.textOf(entry.value, path, entry.key.Value)
@@ -193,7 +227,11 @@ func (r *reader) shellText(entry pair, path dag.Path) []byte {
 	case !ok:
 		return nil
 	case strings.TrimSpace(text) == "":
-		r.fault(entry.value, path, entry.key.Value+" is empty", "give it a text; a command that does nothing is `cmd: \"true\"`")
+		remedy := "give it a text, or remove the key"
+		if entry.key.Value == "cmd" {
+			remedy = "give it a text; a command that does nothing is `cmd: \"true\"`"
+		}
+		r.fault(entry.value, path, entry.key.Value+" is empty", remedy)
 		return nil
 	case strings.ContainsRune(text, 0):
 		r.fault(entry.value, path, entry.key.Value+" contains the character U+0000, which no command line can hold", "remove it")

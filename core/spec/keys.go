@@ -85,12 +85,14 @@ func (r *reader) unknownKey(key *yaml.Node, path dag.Path, what string, known []
 	foreign := foreignKey(key.Value)
 	switch {
 	case best != "":
-		remedy = "did you mean " + best + "?"
+		remedy = "did you mean " + dag.Quote(best) + "?"
+		// That the right key is missing only follows.
+		r.faulted[dag.Path{Task: path.Task, Field: dag.Field(best), Element: -1}] = true
 	case strings.HasPrefix(foreign, "`") && path.Task >= 0:
 		remedy = "write " + foreign
 		r.faulted[dag.At(path.Task, dag.FieldKwargs)] = true
 	case slices.Contains(known, foreign):
-		remedy = "did you mean " + foreign + "?"
+		remedy = "did you mean " + dag.Quote(foreign) + "?"
 	}
 	r.fault(key, path, what+" has no key "+dag.Quote(key.Value), remedy)
 }
