@@ -186,6 +186,8 @@ func explain(result proc.Result, signal, stderr, stdout string) string {
 		return ""
 	case signal != "" && result.Reason == proc.Exited && result.Signal == syscall.SIGKILL:
 		what = "ended by SIGKILL, which jobq did not send; the machine may have run out of memory"
+	case result.Reason == proc.Cancelled && signal != "":
+		what = "it wrote" // that it was stopped, and why, is said already
 	case signal != "":
 		what = "ended by " + signal
 	default:
@@ -194,6 +196,9 @@ func explain(result proc.Result, signal, stderr, stdout string) string {
 	text := strings.TrimSpace(stderr)
 	if text == "" {
 		text = strings.TrimSpace(stdout)
+	}
+	if text == "" && result.Reason == proc.Cancelled && signal != "" {
+		return ""
 	}
 	if text == "" {
 		return what

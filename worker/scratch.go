@@ -36,9 +36,18 @@ type scratch struct {
 
 // newScratch makes the directory of a worker below base.
 func newScratch(base, executable string) (*scratch, error) {
-	dir, err := os.MkdirTemp(base, "jobq-")
+	remedy := "set TMPDIR to a directory that can be written to"
+	var dir string
+	var err error
+	if base != "" {
+		remedy = "see that " + base + " can be made and written to"
+		err = os.MkdirAll(base, 0o700)
+	}
+	if err == nil {
+		dir, err = os.MkdirTemp(base, "jobq-")
+	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "the worker has no scratch directory")
+		return nil, fault.Wrap(fault.Unavailable, err, "the worker has no scratch directory").WithRemedy(remedy)
 	}
 	s := &scratch{
 		dir: dir, bin: filepath.Join(dir, "bin"), outputs: filepath.Join(dir, "outputs"),

@@ -68,7 +68,8 @@ type Config struct {
 
 	// Cwd is the directory that a task's cwd is relative to; empty means ours.
 	Cwd string
-	// Scratch is where the worker makes its directory; empty means the system's.
+	// Scratch is where the worker makes its directory; empty means where the store
+	// has one, else the system's.
 	Scratch string
 	// Environ is the environment that tasks start from; nil means ours.
 	Environ []string
@@ -107,6 +108,7 @@ func New(c Config) (*Worker, error) {
 	if c.KillTimeout == 0 {
 		c.KillTimeout = DefaultKillTimeout
 	}
+	c.Scratch = cmp.Or(c.Scratch, c.Store.Scratch)
 	if c.Scheduler == nil {
 		c.Scheduler = sched.Real{}
 	}

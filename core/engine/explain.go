@@ -138,17 +138,15 @@ func (r *Run) explainFailed(t int32) string {
 	if r.s.Failures[t] == 0 {
 		return "the condition could not be evaluated: " + r.because(t, "no reason was kept")
 	}
+	text := fmt.Sprintf("attempt %d failed and is not tried again", r.s.Attempt[t])
 	exit := r.s.Exits[t]
-	how := "failed"
-	switch {
-	case exit.Signal != "":
-		how = "was ended by signal " + exit.Signal
-	case exit.Known:
-		how = fmt.Sprintf("ended with exit code %d", exit.Code)
-	}
-	text := fmt.Sprintf("attempt %d %s and is not tried again", r.s.Attempt[t], how)
-	if why, ok := r.s.Reasons[t]; ok {
+	switch why, ok := r.s.Reasons[t]; {
+	case ok:
 		text += ": " + why
+	case exit.Signal != "":
+		text += ": ended by signal " + exit.Signal
+	case exit.Known:
+		text += fmt.Sprintf(": exit code %d", exit.Code)
 	}
 	return text
 }

@@ -51,15 +51,19 @@ func TestExplain(t *testing.T) {
 
 func TestExplainFailedExits(t *testing.T) {
 	t.Parallel()
-	for want, exit := range map[string]state.Exit{
-		"attempt 1 ended with exit code 3 and is not tried again: boom":      {Known: true, Code: 3},
-		"attempt 1 was ended by signal SIGKILL and is not tried again: boom": {Known: true, Code: -1, Signal: "SIGKILL"},
-		"attempt 1 failed and is not tried again: boom":                      {},
+	for name, tc := range map[string]struct {
+		exit      state.Exit
+		why, want string
+	}{
+		"the reason tells the exit": {state.Exit{Known: true, Code: 3}, "exit code 3: boom", "attempt 1 failed and is not tried again: exit code 3: boom"},
+		"an exit code alone":        {state.Exit{Known: true, Code: 3}, "", "attempt 1 failed and is not tried again: exit code 3"},
+		"a signal alone":            {state.Exit{Known: true, Code: -1, Signal: "SIGKILL"}, "", "attempt 1 failed and is not tried again: ended by signal SIGKILL"},
+		"nothing is known":          {state.Exit{}, "", "attempt 1 failed and is not tried again"},
 	} {
 		w := begin(t, "a:")
-		w.step(engine.Completion{Task: "a", Attempt: 1, Error: "boom", Exit: exit})
-		if got := engine.Explain(w.run, 0, w.now).Text; got != want {
-			t.Errorf("exit %+v is explained as %q, want %q", exit, got, want)
+		w.step(engine.Completion{Task: "a", Attempt: 1, Error: tc.why, Exit: tc.exit})
+		if got := engine.Explain(w.run, 0, w.now).Text; got != tc.want {
+			t.Errorf("%s: %+v with %q is explained as %q, want %q", name, tc.exit, tc.why, got, tc.want)
 		}
 	}
 }

@@ -17,6 +17,10 @@ type Store struct {
 	// Finisher is nil where the store cannot make several writes one.
 	Finisher Finisher
 	Props    Props
+	// Scratch is a directory, perhaps still absent, for files of this process on
+	// this machine. It is removed when the process is gone, however it ended.
+	// Empty where the store is not on this machine.
+	Scratch string
 	// Close releases what the store holds. It may be called once.
 	Close func() error
 }

@@ -2,12 +2,17 @@ package local
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 )
 
+// scratchDir holds a directory for each process that made one.
+const scratchDir = "scratch"
+
 // removeDead forgets processes that died without closing their store: their
-// memberships, outputs that no name points to, and last their live files.
+// memberships, outputs that no name points to, scratch files, and last their live
+// files.
 // Message locks and records need no cleaning, they are judged when met.
 func (s *Store) removeDead(ctx context.Context) error {
 	var dead []string
@@ -24,7 +29,7 @@ func (s *Store) removeDead(ctx context.Context) error {
 		return err
 	}
 	for _, id := range dead {
-		if err := s.removeOrphans(ctx, id); err != nil {
+		if err := errors.Join(s.removeOrphans(ctx, id), s.removeScratch(id)); err != nil {
 			return err
 		}
 		if removeLive(s.root, id) {
@@ -32,6 +37,14 @@ func (s *Store) removeDead(ctx context.Context) error {
 		}
 	}
 	return s.emptyTrash(ctx)
+}
+
+// removeScratch removes the scratch files of a process. Most have none.
+func (s *Store) removeScratch(process string) error {
+	if err := s.root.RemoveAll(path.Join(scratchDir, process)); err != nil {
+		return classify(err, s.home, "remove scratch files")
+	}
+	return nil
 }
 
 // forgetMembers removes the memberships of dead processes.

@@ -9,6 +9,7 @@
 //	live/{process}              locked for as long as the process, or its guardian, lives
 //	logs/{prefix}/              task logs, plain files (path.go has the names)
 //	events/{prefix}/            event logs, the same
+//	scratch/{process}/          files of a running worker
 //	outputs/{process}/{n}       outputs above 64 KiB, named by store.db
 //
 // Order and durability: one goroutine writes. It takes every request that

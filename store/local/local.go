@@ -132,6 +132,7 @@ func (s *Store) Port() *port.Store {
 		Leases:   leases{s},
 		Presence: presence{s},
 		Finisher: finisher{s},
+		Scratch:  filepath.Join(s.home, scratchDir, s.live.id),
 		Props:    port.Props{MaxState: maxState, MaxBlob: maxBlob, FileOutputs: true},
 		Close:    s.Close,
 	}
@@ -156,6 +157,9 @@ func (s *Store) release() error {
 	}
 	if s.read != nil {
 		errs = append(errs, s.read.close())
+	}
+	if s.root != nil && s.live != nil {
+		errs = append(errs, s.removeScratch(s.live.id))
 	}
 	// The lock is the last thing to go: until here others must not think that
 	// the writes above come from the dead.

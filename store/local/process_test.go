@@ -61,6 +61,9 @@ func hold(s *port.Store) error {
 	if err := s.Leases.Acquire(ctx, "lock", m.ID(), time.Hour); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Join(s.Scratch, "work"), 0o700); err != nil {
+		return err
+	}
 	fmt.Println("ready")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
@@ -337,6 +340,9 @@ func TestDeadProcessesLeaveNothingBehind(t *testing.T) {
 		t.Errorf("after kill -9 there are %d live files, want that of the dead and ours", got)
 	}
 	next := open(t, home)
+	if left, err := os.ReadDir(filepath.Join(home, "scratch")); err != nil || len(left) != 0 {
+		t.Errorf("scratch holds %v, error %v, want nothing", left, err)
+	}
 	if got := len(files()); got != 2 {
 		t.Errorf("after the next Open there are %d live files, want that of it and ours", got)
 	}
