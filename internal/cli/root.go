@@ -126,7 +126,7 @@ func addSettings(flags *pflag.FlagSet, verb string) {
 			flags.CountP(s.Name, s.Letter, usage)
 			continue
 		}
-		f := flags.VarPF(&settingValue{text: s.Default, kind: s.Kind}, s.Name, s.Letter, usage)
+		f := flags.VarPF(&settingValue{text: s.DefaultFor(verb), kind: s.Kind}, s.Name, s.Letter, usage)
 		if s.Kind == config.Switch {
 			f.NoOptDefVal = "true"
 		}
@@ -147,7 +147,7 @@ func settingFlags(cmd *cobra.Command) map[string]string {
 
 func checkArgs(cmd *cobra.Command, args []string, least, most int) error {
 	verb := verbOf(cmd)
-	if most >= 0 && len(args) > most && slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "/") }) {
+	if most >= 0 && len(args) > most && slices.ContainsFunc(args, isPlace) {
 		return misplaced(verb, args)
 	}
 	switch {
@@ -159,9 +159,16 @@ func checkArgs(cmd *cobra.Command, args []string, least, most int) error {
 	return nil
 }
 
+// isPlace reports whether word can be STORAGE/PREFIX, which most names of files
+// with a slash cannot.
+func isPlace(word string) bool {
+	storage, prefix, err := parsePlace("", "", word)
+	return err == nil && !strings.HasPrefix(storage, ".") && dag.CheckPrefix(prefix) == nil
+}
+
 // misplaced is STORAGE/PREFIX behind the verb.
 func misplaced(verb string, args []string) error {
-	at := slices.IndexFunc(args, func(w string) bool { return strings.Contains(w, "/") })
+	at := slices.IndexFunc(args, isPlace)
 	rest := slices.Concat([]string{"jobq", args[at], verb}, args[:at], args[at+1:])
 	return fault.Newf(fault.Invalid, "%q stands behind the verb", args[at]).
 		WithRemedy("STORAGE/PREFIX goes in front of it: `" + strings.Join(rest, " ") + "`")

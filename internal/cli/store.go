@@ -55,6 +55,7 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 	s.store, err = store.Open(ctx, l, store.Options{
 		Home: home, Kind: kind, Logger: a.log, Getenv: func(name string) string { return a.env[name] },
 		Queues: a.values.Text(config.Queues), Blobs: a.values.Text(config.Blobs),
+		HTTPPool: a.values.Int(config.HTTPPool),
 	})
 	if err != nil {
 		return nil, err

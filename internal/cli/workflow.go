@@ -15,7 +15,7 @@ import (
 // workflowID checks an id that a person typed.
 func workflowID(cmd *cobra.Command, id string) error {
 	err := dag.CheckWorkflowID(id)
-	if err != nil && strings.Contains(id, "/") {
+	if err != nil && isPlace(id) {
 		return misplaced(verbOf(cmd), []string{id})
 	}
 	return err

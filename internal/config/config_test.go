@@ -43,6 +43,11 @@ func TestEverySettingIsComplete(t *testing.T) {
 		if _, err := s.check(s.Default); err != nil {
 			t.Errorf("setting %s: its default: %v", s.Name, err)
 		}
+		for verb, text := range s.Defaults {
+			if _, err := s.check(text); err != nil || !s.UsedBy(verb) {
+				t.Errorf("setting %s: its default for %s: %v", s.Name, verb, err)
+			}
+		}
 		for _, v := range s.Verbs {
 			if other, taken := flags[v+" "+s.Letter]; s.Letter != "" && taken {
 				t.Errorf("settings %s and %s share -%s of %s", s.Name, other, s.Letter, v)
@@ -70,12 +75,20 @@ func TestTheSeedsKnobsAreThere(t *testing.T) {
 		"JOBQ_WORKFLOW_QUEUES":                      "",
 		"JOBQ_WORKFLOW_BLOBS":                       "",
 		"JOBQ_QUEUE":                                "",
+		"JOBQ_HTTP_POOL_SIZE":                       "100",
 	}
 	got := map[string]string{}
 	for _, s := range Settings() {
 		for _, e := range s.Env {
-			if _, asked := want[e]; asked {
-				got[e] = s.Default
+			text, asked := want[e]
+			if !asked {
+				continue
+			}
+			got[e] = s.Default
+			// The seed writes seconds; a default with its unit is the same value.
+			theirs, err := s.check(text)
+			if ours, bad := s.check(s.Default); err == nil && bad == nil && ours == theirs {
+				got[e] = text
 			}
 		}
 	}
@@ -202,5 +215,23 @@ func lookup(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
+	}
+}
+
+func TestAVerbMayHaveADefaultOfItsOwn(t *testing.T) {
+	t.Parallel()
+	unset := func(string) (string, bool) { return "", false }
+	set := func(name string) (string, bool) { return "77", name == "JOBQ_KILL_TIMEOUT" }
+	for _, tc := range []struct {
+		verb   string
+		lookup func(string) (string, bool)
+		want   time.Duration
+	}{
+		{"run", unset, 10 * time.Second}, {"worker", unset, 10 * time.Minute}, {"run", set, 77 * time.Second}, {"worker", set, 77 * time.Second},
+	} {
+		v, err := Resolve(tc.verb, tc.lookup, nil)
+		if got := v.Duration(KillTimeout); err != nil || got != tc.want {
+			t.Errorf("%s: kill timeout = %v, %v, want %v", tc.verb, got, err, tc.want)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +56,11 @@ func (s *Setting) defaultText() string {
 	if s.Default == "" {
 		return "unset"
 	}
-	return "`" + s.Default + "`"
+	text := "`" + s.Default + "`"
+	for _, verb := range slices.Sorted(maps.Keys(s.Defaults)) {
+		text += ", `" + verb + "` `" + s.Defaults[verb] + "`"
+	}
+	return text
 }
 
 func code(words []string) string {

@@ -49,7 +49,9 @@ type Setting struct {
 	Env []string
 	// Default is written as a user would write it; empty is unset.
 	Default string
-	Kind    Kind
+	// Defaults are those of verbs that have another one.
+	Defaults map[string]string
+	Kind     Kind
 	// Least bounds a Number, or a Duration in nanoseconds, from below.
 	Least int64
 	// Verbs have the flag. Every verb has it where the list is {Everywhere};
@@ -63,6 +65,14 @@ type Setting struct {
 
 // Everywhere stands for every verb.
 const Everywhere = "*"
+
+// DefaultFor returns the default of the setting where verb uses it.
+func (s *Setting) DefaultFor(verb string) string {
+	if text, ok := s.Defaults[verb]; ok {
+		return text
+	}
+	return s.Default
+}
 
 // HasFlag reports whether verb has the setting as a flag.
 func (s *Setting) HasFlag(verb string) bool { return covers(s.Verbs, verb) }

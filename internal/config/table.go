@@ -8,6 +8,7 @@ const (
 	Prefix              = "prefix"
 	RequirePrefix       = "require-prefix"
 	Queues              = "queues"
+	HTTPPool            = "http-pool-size"
 	Blobs               = "blobs"
 	StorageQueue        = "storage-queue"
 	Storage             = "storage"
@@ -66,6 +67,8 @@ func placeSettings() []Setting {
 			Doc: "Where the queues are, if not in the storage of the prefix: sb://NAMESPACE or another account."},
 		{Name: Blobs, Env: []string{"JOBQ_WORKFLOW_BLOBS"}, Readers: everywhere(),
 			Doc: "ACCOUNT/CONTAINER for large outputs and file outputs, if not in the storage of the prefix."},
+		{Name: HTTPPool, Env: []string{"JOBQ_HTTP_POOL_SIZE"}, Default: "100", Kind: Number, Least: 1, Readers: everywhere(),
+			Doc: "Connections to Azure Storage that this process has at most."},
 	}
 }
 
@@ -90,7 +93,7 @@ func runSettings() []Setting {
 			Doc: "Tasks at a time; unset is one for each CPU."},
 		{Name: SubmitConcurrency, Env: []string{"JOBQ_SUBMIT_CONCURRENCY"}, Default: "20", Kind: Number, Least: 1, Verbs: []string{"submit"},
 			Doc: "Submissions at a time."},
-		{Name: WatchInterval, Env: []string{"JOBQ_WATCH_INTERVAL"}, Default: "1", Kind: Duration, Least: int64(50 * time.Millisecond), Verbs: []string{"watch", "logs"},
+		{Name: WatchInterval, Env: []string{"JOBQ_WATCH_INTERVAL"}, Default: "1s", Kind: Duration, Least: int64(50 * time.Millisecond), Verbs: []string{"watch", "logs"},
 			Doc: "Pause between two looks at the store."},
 	}
 }
@@ -100,17 +103,17 @@ func coordinatorSettings() []Setting {
 	return []Setting{
 		{Name: BatchSize, Env: []string{"JOBQ_COMPLETION_BATCH_SIZE", "JOBQ_COORDINATOR_BATCH_SIZE"}, Default: "32", Kind: Number, Least: 1, Verbs: verbs,
 			Doc: "Completions taken with one receive."},
-		{Name: InboxVisibility, Env: []string{"JOBQ_COMPLETION_VISIBILITY_TIMEOUT_S", "JOBQ_COORDINATOR_VISIBILITY_TIMEOUT_S"}, Default: "60", Kind: Duration, Least: int64(4 * time.Second), Verbs: verbs,
+		{Name: InboxVisibility, Env: []string{"JOBQ_COMPLETION_VISIBILITY_TIMEOUT_S", "JOBQ_COORDINATOR_VISIBILITY_TIMEOUT_S"}, Default: "60s", Kind: Duration, Least: int64(4 * time.Second), Verbs: verbs,
 			Doc: "How long a received completion stays hidden from other coordinators; a round takes at most a quarter of it."},
-		{Name: IdleSleep, Env: []string{"JOBQ_COORDINATOR_IDLE_SLEEP_S"}, Default: "0.5", Kind: Duration, Least: int64(time.Millisecond), Verbs: verbs,
+		{Name: IdleSleep, Env: []string{"JOBQ_COORDINATOR_IDLE_SLEEP_S"}, Default: "500ms", Kind: Duration, Least: int64(time.Millisecond), Verbs: verbs,
 			Doc: "Longest pause between two receives from an empty inbox."},
-		{Name: CancelScan, Env: []string{"JOBQ_COORDINATOR_CANCEL_POLL_INTERVAL_S"}, Default: "1.0", Kind: Duration, Verbs: verbs,
+		{Name: CancelScan, Env: []string{"JOBQ_COORDINATOR_CANCEL_POLL_INTERVAL_S"}, Default: "1s", Kind: Duration, Verbs: verbs,
 			Doc: "Accepted and without effect: `jobq cancel` is applied at once, and flags that scripts of ai4s-jobq set are found by the sweep."},
 		{Name: FlushRetryLimit, Env: []string{"JOBQ_COORDINATOR_FLUSH_RETRY_LIMIT"}, Default: "2", Kind: Number, Least: 1, Verbs: verbs,
 			Doc: "Further tries after another writer won a save; then the messages go back to the inbox."},
-		{Name: SweepInterval, Env: []string{"JOBQ_COORDINATOR_READY_SWEEP_INTERVAL_S"}, Default: "60", Kind: Duration, Least: int64(time.Second), Verbs: verbs,
+		{Name: SweepInterval, Env: []string{"JOBQ_COORDINATOR_READY_SWEEP_INTERVAL_S"}, Default: "60s", Kind: Duration, Least: int64(time.Second), Verbs: verbs,
 			Doc: "Pause between two sweeps over the workflows that are due."},
-		{Name: RepairThreshold, Env: []string{"JOBQ_COORDINATOR_READY_REPAIR_THRESHOLD_S"}, Default: "300", Kind: Duration, Least: int64(time.Second), Verbs: verbs,
+		{Name: RepairThreshold, Env: []string{"JOBQ_COORDINATOR_READY_REPAIR_THRESHOLD_S"}, Default: "5m", Kind: Duration, Least: int64(time.Second), Verbs: verbs,
 			Doc: "After how long without a change a workflow is due."},
 		{Name: RunningRepair, Env: []string{"JOBQ_COORDINATOR_RUNNING_REPAIR_S", "JOBQ_COORDINATOR_RUNNING_TIMEOUT_S"}, Default: "1h", Kind: Duration, Least: int64(time.Minute), Verbs: verbs,
 			Doc: "After how long a running task is looked after, in case its message was lost."},
@@ -121,7 +124,7 @@ func coordinatorSettings() []Setting {
 
 func workerSettings() []Setting {
 	verbs := []string{"worker"}
-	tasks := []string{"run", "retry", "worker"}
+	here := []string{"run", "retry"}
 	return []Setting{
 		{Name: StorageQueue, Env: []string{"JOBQ_STORAGE_QUEUE"}, Readers: verbs,
 			Doc: "STORAGE/QUEUE of a worker that is given none."},
@@ -135,15 +138,16 @@ func workerSettings() []Setting {
 			Doc: "How long the message of a task stays hidden without a sign of life of its worker."},
 		{Name: IdleTimeout, Env: []string{"JOBQ_IDLE_TIMEOUT"}, Kind: Duration, Verbs: verbs,
 			Doc: "End after this long without a task; unset is never."},
-		{Name: MaxIdleBackoff, Env: []string{"JOBQ_MAX_IDLE_BACKOFF"}, Default: "30", Kind: Duration, Least: int64(time.Millisecond), Verbs: verbs,
+		{Name: MaxIdleBackoff, Env: []string{"JOBQ_MAX_IDLE_BACKOFF"}, Default: "30s", Kind: Duration, Least: int64(time.Millisecond), Verbs: verbs,
 			Doc: "Longest pause between two looks into empty queues."},
 		{Name: TimeLimit, Env: []string{"JOBQ_TIME_LIMIT"}, Kind: Duration, Verbs: verbs,
 			Doc: "End after this long, giving back what runs; unset is never."},
 		{Name: MaxFailures, Env: []string{"JOBQ_MAX_CONSECUTIVE_FAILURES"}, Default: "0", Kind: Number, Verbs: verbs,
 			Doc: "End after more than this many failed tasks in a row; 0 is never."},
-		{Name: KillTimeout, Env: []string{"JOBQ_KILL_TIMEOUT"}, Default: "600", Kind: Duration, Readers: tasks,
-			Doc: "How long a command has between SIGTERM and SIGKILL."},
-		{Name: CancelPoll, Env: []string{"JOBQ_CANCEL_POLL_INTERVAL"}, Default: "30", Kind: Duration, Least: int64(100 * time.Millisecond), Readers: verbs,
+		{Name: KillTimeout, Env: []string{"JOBQ_KILL_TIMEOUT"}, Default: "10m", Kind: Duration, Verbs: here, Readers: verbs,
+			Defaults: map[string]string{"run": "10s", "retry": "10s"},
+			Doc:      "How long a command has between SIGTERM and SIGKILL; 0 is for ever."},
+		{Name: CancelPoll, Env: []string{"JOBQ_CANCEL_POLL_INTERVAL"}, Default: "30s", Kind: Duration, Least: int64(100 * time.Millisecond), Readers: verbs,
 			Doc: "Pause between two looks for a cancel request while a task runs."},
 		{Name: SendAttempts, Env: []string{"JOBQ_COMPLETION_SEND_MAX_ATTEMPTS"}, Default: "5", Kind: Number, Least: 1, Readers: verbs,
 			Doc: "Tries to send one completion before its message goes back; the attempt's record keeps it."},
@@ -153,9 +157,9 @@ func workerSettings() []Setting {
 func doctorSettings() []Setting {
 	verbs := []string{"doctor"}
 	return []Setting{
-		{Name: StalePending, Env: []string{"JOBQ_DOCTOR_STALE_PENDING_SEC"}, Default: "120", Kind: Duration, Verbs: verbs,
+		{Name: StalePending, Env: []string{"JOBQ_DOCTOR_STALE_PENDING_SEC"}, Default: "2m", Kind: Duration, Verbs: verbs,
 			Doc: "After how long a pending workflow counts as stuck."},
 		{Name: StaleRunningMinutes, Env: []string{"JOBQ_DOCTOR_STALE_RUNNING_MIN"}, Default: "60", Kind: Number, Verbs: verbs,
-			Doc: "After how many minutes without a change a running workflow counts as stuck."},
+			Doc: "After how many minutes (a whole number) without a change a running workflow counts as stuck."},
 	}
 }

@@ -39,7 +39,7 @@ func Resolve(verb string, lookup func(string) (string, bool), flags map[string]s
 		if verb != Everywhere && !s.UsedBy(verb) {
 			continue
 		}
-		value, err := resolve(s, lookup, flags)
+		value, err := resolve(s, verb, lookup, flags)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -49,8 +49,8 @@ func Resolve(verb string, lookup func(string) (string, bool), flags map[string]s
 	return v, errors.Join(errs...)
 }
 
-func resolve(s Setting, lookup func(string) (string, bool), flags map[string]string) (Value, error) {
-	v := Value{Setting: s, Text: s.Default, Source: FromDefault}
+func resolve(s Setting, verb string, lookup func(string) (string, bool), flags map[string]string) (Value, error) {
+	v := Value{Setting: s, Text: s.DefaultFor(verb), Source: FromDefault}
 	for _, name := range s.Env {
 		// An empty variable is how a shell says that it is not set.
 		if text, ok := lookup(name); ok && text != "" {
@@ -65,7 +65,7 @@ func resolve(s Setting, lookup func(string) (string, bool), flags map[string]str
 	if err != nil {
 		err = fault.Wrapf(fault.Invalid, err, "%s cannot be used", v.Source).
 			WithRemedy("`jobq config show` lists every setting with its present value")
-		parsed, _ = s.check(s.Default)
+		parsed, _ = s.check(s.DefaultFor(verb))
 	}
 	v.parsed = parsed
 	return v, err
