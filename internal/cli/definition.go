@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"jobq/core/cond"
@@ -61,15 +62,17 @@ func checkCondition(source string, parents []string) []spec.ConditionFault {
 // accept reads a workflow file for a verb that goes on with it. It prints the
 // diagnostics and fails where there are errors among them.
 func (a *app) accept(ctx context.Context, name string) (*dag.Definition, error) {
-	return a.acceptTo(ctx, name, func(text string) { io.WriteString(a.err, text) })
+	return a.acceptTo(ctx, name, spec.Warning, func(text string) { io.WriteString(a.err, text) })
 }
 
-// acceptTo is accept with tell for the diagnostics.
-func (a *app) acceptTo(ctx context.Context, name string, tell func(text string)) (*dag.Definition, error) {
+// acceptTo is accept with tell for the diagnostics that are at least as grave as
+// least: what queue a task gets, as the notes say, means nothing on one machine.
+func (a *app) acceptTo(ctx context.Context, name string, least spec.Severity, tell func(text string)) (*dag.Definition, error) {
 	d, ds, err := a.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	ds = slices.DeleteFunc(ds, func(d spec.Diagnostic) bool { return d.Severity > least })
 	if len(ds) > 0 && (ds.HasErrors() || !a.quiet()) {
 		var text strings.Builder
 		ds.Render(&text) // a Builder takes everything

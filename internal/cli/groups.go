@@ -7,6 +7,9 @@ import (
 // separators are what people put between the parts of a task name.
 const separators = "-_./: "
 
+// fewNames is how many groups are never too many.
+const fewNames = 10
+
 // grouping sorts tasks under few names, so that thousands of them fit a screen.
 type grouping struct {
 	// names are the groups in the order of their first task.
@@ -16,9 +19,12 @@ type grouping struct {
 }
 
 // groupTasks sorts names into at most most groups: each name its own if they are
-// few, else what they have in common in front of their number, else in front of
+// few or unlike each other, else what they have in common in front of their number, else in front of
 // their last separator, else of their first one, else all in one.
 func groupTasks(names []string, most int) grouping {
+	if g, ok := groupBy(names, beforeNumber, most); ok && len(names) > fewNames && len(g.names) <= len(names)/4 {
+		return g // numbered alike, as t0000 to t0027
+	}
 	for _, key := range []func(string) string{whole, beforeNumber, beforeLast, beforeFirst, everything} {
 		if g, ok := groupBy(names, key, most); ok {
 			return g

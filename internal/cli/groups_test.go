@@ -20,6 +20,7 @@ func TestGroupTasks(t *testing.T) {
 		"then all but the first part":      {[]string{"train-a-x", "train-b-y", "prep-a-x", "prep-b-y"}, 2, map[string]int{"train-*": 2, "prep-*": 2}},
 		"at last all are one":              {[]string{"a-1", "b-1", "c-1"}, 2, map[string]int{"*": 3}},
 		"a group of one shows its name":    {[]string{"train-1", "train-2", "report-7"}, 2, map[string]int{"train-*": 2, "report-7": 1}},
+		"many numbered alike fold":         {[]string{"t01", "t02", "t03", "t04", "t05", "t06", "t07", "t08", "t09", "t10", "t11", "end"}, 40, map[string]int{"t*": 11, "end": 1}},
 		"names that are numbers":           {[]string{"1", "2", "3"}, 2, map[string]int{"*": 3}},
 		"names that begin with a dash":     {[]string{"-1", "-2", "-x"}, 2, map[string]int{"-*": 2, "-x": 1}},
 		"names that are not of one script": {[]string{"データ1", "データ2", "データ3"}, 2, map[string]int{"データ*": 3}},

@@ -29,6 +29,8 @@ type progress struct {
 	inGroup []state.Counts
 	counts  state.Counts
 	cancel  bool
+	// stopping says that the process stops, which no state shows.
+	stopping bool
 	// active are the commands that run, oldest first; activeIn counts them by group.
 	active   []activeTask
 	activeIn []int
@@ -121,6 +123,13 @@ func (p *progress) command(task string, attempt uint32, begins bool) {
 	}
 }
 
+// stop notes that the process is stopping.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopping = true
+}
+
 // inactive drops commands. p.mu is held.
 func (p *progress) inactive(drop func(activeTask) bool) {
 	kept := p.active[:0]
@@ -161,10 +170,11 @@ func (p *progress) ended(now time.Time) {
 
 // snapshot is what a view shows of a workflow.
 type snapshot struct {
-	total   int
-	counts  state.Counts
-	cancel  bool
-	elapsed time.Duration
+	total    int
+	counts   state.Counts
+	cancel   bool
+	stopping bool
+	elapsed  time.Duration
 	// rate is ended tasks a second, 0 for unknown; left is how long it may still
 	// take, below 0 for unknown.
 	rate float64
@@ -191,7 +201,7 @@ func (p *progress) snapshot(now time.Time) snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := snapshot{
-		total: len(p.names), counts: p.counts, cancel: p.cancel, elapsed: now.Sub(p.begun), left: -1,
+		total: len(p.names), counts: p.counts, cancel: p.cancel, stopping: p.stopping, elapsed: now.Sub(p.begun), left: -1,
 		groups: make([]groupCounts, len(p.groups.names)),
 	}
 	for i, name := range p.groups.names {

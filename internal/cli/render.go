@@ -108,6 +108,30 @@ func plain(s string) string {
 // line is plain in one line.
 func line(s string) string { return strings.ReplaceAll(plain(s), "\n", " ") }
 
+// maxBrief is how many columns of a reason fit a line of progress or a table.
+const maxBrief = 160
+
+// brief writes the reason of a failure in one line that is not too long: of an
+// error text of many lines the first and the last, which tell most.
+func brief(reason string) string {
+	rows := strings.Split(strings.TrimSpace(plain(reason)), "\n")
+	text := rows[0]
+	if last := strings.TrimSpace(rows[len(rows)-1]); len(rows) > 1 {
+		text = snipText(text, maxBrief/2) + " … " + last
+	}
+	return snipText(text, maxBrief)
+}
+
+func snipText(s string, width int) string { return text.Snip(s, width, "…") }
+
+// lasted writes how long a command ran.
+func lasted(d time.Duration) string {
+	if d < time.Millisecond {
+		return "<1ms"
+	}
+	return seconds(d)
+}
+
 // age writes how long ago t was, with one or two units.
 func age(now, t time.Time) string {
 	if t.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"jobq/core/coord"
@@ -49,11 +50,13 @@ func decodeState(id string, doc port.Document) (*state.Workflow, error) {
 // report writes how a workflow ended: the table of its tasks, and for everything
 // that did not complete why. It says nothing to people who want to be left alone
 // as long as all is well.
-func (a *app) report(ctx context.Context, prefix string, sum coord.Summary) error {
-	return a.withPlace(ctx, store.Local, prefix, func(s *session) error { return a.reportFrom(ctx, s, sum) })
+func (a *app) report(ctx context.Context, prefix string, sum coord.Summary, resumed bool) error {
+	return a.withPlace(ctx, store.Local, prefix, func(s *session) error { return a.reportFrom(ctx, s, sum, resumed) })
 }
 
-func (a *app) reportFrom(ctx context.Context, s *session, sum coord.Summary) error {
+// reportFrom is report from an open store. resumed says that the workflow lay idle
+// between two processes.
+func (a *app) reportFrom(ctx context.Context, s *session, sum coord.Summary, resumed bool) error {
 	if !a.quiet() {
 		d, _, err := s.Definition(ctx, sum.WorkflowID)
 		if err != nil {
@@ -71,10 +74,13 @@ func (a *app) reportFrom(ctx context.Context, s *session, sum coord.Summary) err
 	if err := a.printReasons(ctx, s, sum); err != nil || a.quiet() {
 		return err
 	}
-	took := sum.UpdatedAt.Sub(sum.CreatedAt.Time)
-	fmt.Fprintf(a.err, "\nworkflow %s %s after %s: %s\n", sum.WorkflowID,
-		palette(a.colored(a.err)).paint(sum.Status, statusColor(sum.Status)), seconds(took), countsText(sum.Counts))
-	if sum.Status == state.WorkflowFailed.String() {
+	took := "after " + seconds(sum.UpdatedAt.Sub(sum.CreatedAt.Time))
+	if resumed {
+		took = strings.TrimPrefix(took, "after ") + " after its first start"
+	}
+	fmt.Fprintf(a.err, "\nworkflow %s %s %s: %s\n", sum.WorkflowID,
+		palette(a.colored(a.err)).paint(sum.Status, statusColor(sum.Status)), took, countsText(sum.Counts))
+	if sum.Status == state.WorkflowFailed.String() || sum.Status == state.WorkflowCancelled.String() {
 		fmt.Fprintf(a.err, "  next: %s\n", a.commandLine("retry", sum.WorkflowID, "--run"))
 	}
 	return nil
@@ -85,7 +91,7 @@ func (a *app) printResults(d *dag.Definition, w *state.Workflow) error {
 	if len(d.Tasks) <= maxRows {
 		t := tableOf("task", "status", "attempts", "time")
 		for i := range d.Tasks {
-			t.AppendRow([]any{line(d.Tasks[i].Name), w.TaskStatus[i].String(), attempts(w, i), timeText(took(w, i))})
+			t.AppendRow([]any{line(d.Tasks[i].Name), w.TaskStatus[i].String(), attempts(w, i), tookText(w, i)})
 		}
 		return printTable(a.err, t)
 	}
@@ -101,7 +107,7 @@ func (a *app) printResults(d *dag.Definition, w *state.Workflow) error {
 		for _, i := range shown {
 			row = append(row, countsOf(g.counts)[i])
 		}
-		t.AppendRow(append(row, timeText(g.sum), timeText(g.longest)))
+		t.AppendRow(append(row, g.times()...))
 	}
 	return printTable(a.err, t)
 }
@@ -121,7 +127,15 @@ func statusColumns(c state.Counts) []int {
 type resultGroup struct {
 	name         string
 	counts       state.Counts
+	ran          int
 	sum, longest time.Duration
+}
+
+func (g resultGroup) times() []any {
+	if g.ran == 0 {
+		return []any{"-", "-"}
+	}
+	return []any{lasted(g.sum), lasted(g.longest)}
 }
 
 func resultGroups(d *dag.Definition, w *state.Workflow) []resultGroup {
@@ -133,25 +147,30 @@ func resultGroups(d *dag.Definition, w *state.Workflow) []resultGroup {
 	for i, at := range g.of {
 		r := &rows[at]
 		r.counts.Add(w.TaskStatus[i], 1)
-		r.sum += took(w, i)
-		r.longest = max(r.longest, took(w, i))
+		if d, known := took(w, i); known {
+			r.ran++
+			r.sum += d
+			r.longest = max(r.longest, d)
+		}
 	}
 	return rows
 }
 
-// took returns how long the last attempt of task i took, 0 for unknown.
-func took(w *state.Workflow, i int) time.Duration {
-	if w.StartedAt[i] == 0 || w.EndedAt[i] < w.StartedAt[i] || !w.TaskStatus[i].Terminal() {
-		return 0
+// took returns how long the last attempt of task i took, and whether there was one
+// that ended.
+func took(w *state.Workflow, i int) (d time.Duration, known bool) {
+	_, exited := w.Exits[int32(i)]
+	if !exited || w.StartedAt[i] == 0 || w.EndedAt[i] < w.StartedAt[i] || !w.TaskStatus[i].Terminal() {
+		return 0, false
 	}
-	return time.Duration(w.EndedAt[i]-w.StartedAt[i]) * time.Millisecond
+	return time.Duration(w.EndedAt[i]-w.StartedAt[i]) * time.Millisecond, true
 }
 
-func timeText(d time.Duration) string {
-	if d == 0 {
-		return "-"
+func tookText(w *state.Workflow, i int) string {
+	if d, known := took(w, i); known {
+		return lasted(d)
 	}
-	return seconds(d)
+	return "-"
 }
 
 func attempts(w *state.Workflow, i int) string {
@@ -185,7 +204,7 @@ func (a *app) printReasons(ctx context.Context, s *session, sum coord.Summary) e
 }
 
 func (a *app) printReason(w io.Writer, id string, t coord.TaskView) {
-	fmt.Fprintf(w, "  %s: %s\n", line(t.Name), line(t.Reason))
+	fmt.Fprintf(w, "  %s: %s\n", line(t.Name), brief(t.Reason))
 	if t.Status == state.Failed.String() && t.Log != "" {
 		fmt.Fprintf(w, "    what it wrote: %s\n", a.commandLine("logs", id, t.Name))
 	}

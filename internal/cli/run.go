@@ -149,10 +149,28 @@ func (a *app) localOptions() (local.Options, error) {
 // execute runs o under a view and reports how it ended.
 func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
 	v := newRunView(a, o, p)
-	o.OnChange, o.OnOutput, o.OnCommand = v.changed, v.output, p.command
+	o.OnChange, o.OnOutput, o.OnCommand, o.OnHeld = v.changed, v.output, p.command, v.held
+	defer ignoreBrokenPipes()()
 	v.begin()
+	kill, release := secondInterrupt(ctx)
+	defer release()
 	unhook := context.AfterFunc(ctx, v.stopping)
-	sum, err := local.Execute(ctx, o)
+	var sum coord.Summary
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sum, err = local.Execute(ctx, o)
+	}()
+	select {
+	case <-done:
+	case <-kill:
+		// Nobody waits for Execute: the process ends now, and its guardian ends the
+		// commands, as after any other death.
+		v.close()
+		v.killed()
+		return ended(exitInterrupted)
+	}
 	unhook()
 	v.close()
 
@@ -162,7 +180,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	}
 	if interrupted {
 		v.interrupted(sum)
-	} else if err := a.report(context.WithoutCancel(ctx), o.Prefix, sum); err != nil {
+	} else if err := a.report(context.WithoutCancel(ctx), o.Prefix, sum, v.resumed); err != nil {
 		return err
 	}
 	if f.json {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"jobq/core/coord"
+	"jobq/core/port"
 	"jobq/core/state"
 	"jobq/internal/local"
 )
@@ -34,6 +36,13 @@ type runView struct {
 	out, err palette
 	width    int
 	live     bool
+	// resumed says that the run goes on from an earlier process.
+	resumed bool
+
+	mu sync.Mutex
+	// told is when the last line about a success was written, where there are too
+	// many for one each.
+	told time.Time
 }
 
 func newRunView(a *app, o local.Options, p *progress) *runView {
@@ -52,9 +61,28 @@ func (v *runView) begin() {
 	} else {
 		v.screen = v.a.newScreen(nil)
 	}
-	if !v.a.quiet() {
-		v.screen.printf("jobq: run %s, %s, %d at a time", v.o.WorkflowID, count(len(v.p.names), "task"), v.o.Workers)
+	if v.a.quiet() {
+		return
 	}
+	v.screen.setFarewell("jobq: nobody reads standard output any more; the run goes on, and %s prints what tasks write\n", v.a.commandLine("logs", v.o.WorkflowID))
+	tasks := count(len(v.p.names), "task")
+	if done := v.p.snapshot(time.Now()).counts.Ended(); done > 0 {
+		v.resumed = true
+		tasks = fmt.Sprintf("%d of %s ended already", done, tasks)
+	}
+	v.screen.printf("jobq: run %s, %s, %d at a time", v.o.WorkflowID, tasks, v.o.Workers)
+}
+
+// held tells that another process runs the workflow.
+func (v *runView) held(m port.Member) {
+	v.screen.printf("jobq: run %s is being run by process %d%s; waiting a moment for it to end", v.o.WorkflowID, m.PID, sinceText(m))
+}
+
+func sinceText(m port.Member) string {
+	if m.Started.IsZero() {
+		return ""
+	}
+	return " since " + m.Started.Local().Format(time.TimeOnly)
 }
 
 // region is the live region.
@@ -74,42 +102,86 @@ func (v *runView) changed(n coord.Notice) {
 	if v.a.quiet() {
 		return
 	}
+	// The summary counts all of a save: each line counts one further.
+	number := n.View.Counts.Ended()
 	for _, m := range n.Moves {
-		v.tell(m, n.View)
+		if terminalWord(m.To) {
+			number--
+		}
+	}
+	for _, m := range n.Moves {
+		if terminalWord(m.To) {
+			number++
+		}
+		v.tell(m, number, n.View.Total, now)
 	}
 }
 
 // tell writes a line for a task that ended or is to run again. On a terminal the
 // region shows what succeeded, so only trouble gets a line.
-func (v *runView) tell(m coord.Move, w coord.Summary) {
+func (v *runView) tell(m coord.Move, number, total int, now time.Time) {
 	retrying := m.Cause == state.CauseRetrying
 	success := m.To == state.Completed.String()
-	if !terminalWord(m.To) && !retrying || success && v.live {
+	if !terminalWord(m.To) && !retrying || success && (v.live || v.inSum(number, total, now)) {
 		return
 	}
-	word, colored := m.To, statusColor(m.To)
+	var text string
 	if retrying {
-		word, colored = "retrying", text.FgYellow
+		text = fmt.Sprintf("%s: attempt %d failed", v.err.paint("retrying", statusColor(state.Cancelled.String())), m.Attempt)
+	} else {
+		text = v.err.paint(m.To, statusColor(m.To))
 	}
-	text := fmt.Sprintf("[%*d/%d] %s %s", len(fmt.Sprint(w.Total)), w.Counts.Ended(), w.Total, line(m.Task), v.err.paint(word, colored))
-	if m.Seconds > 0 {
-		text += " after " + seconds(time.Duration(m.Seconds*float64(time.Second)))
+	text = fmt.Sprintf("[%*d/%d] %s %s", len(fmt.Sprint(total)), number, total, line(m.Task), text)
+	if m.Exit != nil {
+		text += " after " + lasted(time.Duration(m.Seconds*float64(time.Second)))
 	}
-	if m.Attempt > 1 {
+	if m.Attempt > 1 && !retrying {
 		text += fmt.Sprintf(", attempt %d", m.Attempt)
 	}
 	if m.Reason != "" && !success {
-		text += ": " + line(m.Reason)
+		text += ": " + brief(m.Reason)
 	}
 	v.screen.printf("%s", text)
 }
 
-// output writes a line of a task with its name in front.
+// manyTasks is from how many tasks on successes are told of together, tellEvery
+// in which rhythm.
+const (
+	manyTasks = 200
+	tellEvery = time.Second
+)
+
+// inSum reports whether a success needs no line of its own. Where there are many,
+// a line a second says how far it is.
+func (v *runView) inSum(number, total int, now time.Time) bool {
+	if total <= manyTasks {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now.Sub(v.told) < tellEvery {
+		return true
+	}
+	v.told = now
+	s := v.p.snapshot(now)
+	text := fmt.Sprintf("[%*d/%d] %s running", len(fmt.Sprint(total)), number, total, fmt.Sprint(s.active))
+	if s.rate > 0 {
+		text += ", " + rateText(s.rate)
+	}
+	if s.left >= 0 {
+		text += ", about " + seconds(s.left.Round(time.Second)) + " left"
+	}
+	v.screen.printf("%s", text)
+	return true
+}
+
+// output writes a line of a task with its name in front. What tasks write to
+// standard error is no error of ours, so quiet leaves it to the logs.
 func (v *runView) output(l local.Line) {
-	if v.a.quiet() {
+	toErr := l.Stream == "stderr"
+	if toErr && v.a.quiet() {
 		return
 	}
-	toErr := l.Stream == "stderr"
 	p, isTerminal := v.out, false
 	if toErr {
 		p = v.err
@@ -174,7 +246,26 @@ func colorSequence(s string) int {
 
 // stopping answers the first Ctrl-C.
 func (v *runView) stopping() {
+	v.p.stop()
 	v.screen.printf("jobq: stopping; Ctrl-C again kills; either way, go on: %s", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	s := v.p.snapshot(time.Now())
+	if s.active == 0 {
+		return
+	}
+	names := strings.TrimPrefix(runningLine(s), "  running: ")
+	if more := s.active - len(s.running); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	limit := "without a limit (--kill-timeout)"
+	if v.o.KillTimeout > 0 {
+		limit = "up to " + seconds(v.o.KillTimeout)
+	}
+	v.screen.printf("jobq: SIGTERM was sent to %s; waiting for the end %s", names, limit)
+}
+
+// killed answers the second Ctrl-C. The screen is closed.
+func (v *runView) killed() {
+	fmt.Fprintf(v.a.err, "jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
 }
 
 func (v *runView) close() { v.screen.close() }

@@ -34,7 +34,9 @@ type screen struct {
 	// region returns the lines of the live region; nil keeps none.
 	region func(width, height int) []string
 
-	mu   sync.Mutex
+	mu       sync.Mutex
+	farewell string
+
 	held []segment
 	size int
 	// shown are the lines of the region on the terminal.
@@ -103,6 +105,14 @@ func (s *screen) run() {
 	}
 }
 
+// setFarewell says what to write on standard error once nobody reads standard
+// output any more.
+func (s *screen) setFarewell(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.farewell = fmt.Sprintf(format, args...)
+}
+
 // printf adds a line for standard error.
 func (s *screen) printf(format string, args ...any) {
 	s.add(true, fmt.Appendf(nil, format+"\n", args...))
@@ -164,8 +174,10 @@ func (s *screen) flush(withRegion bool) {
 		b.Write(seg.text)
 		if seg.toErr {
 			s.write(s.err, &b)
-		} else {
-			s.write(s.out, &b)
+		} else if err := s.write(s.out, &b); err != nil {
+			s.out = io.Discard
+			b.WriteString(s.farewell)
+			s.write(s.err, &b)
 		}
 	}
 	s.held, s.size = nil, 0
@@ -181,11 +193,13 @@ func (s *screen) flush(withRegion bool) {
 	s.write(s.err, &b)
 }
 
-func (s *screen) write(w io.Writer, b *bytes.Buffer) {
+// write writes what is in b. See flush about errors.
+func (s *screen) write(w io.Writer, b *bytes.Buffer) (err error) {
 	if b.Len() > 0 {
-		w.Write(b.Bytes()) // see flush
+		_, err = w.Write(b.Bytes())
 	}
 	b.Reset()
+	return err
 }
 
 // toTop moves the cursor to the first cell of the region. Lines that were drawn

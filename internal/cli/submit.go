@@ -14,6 +14,7 @@ import (
 
 	"jobq/core/coord"
 	"jobq/core/fault"
+	"jobq/core/spec"
 	"jobq/internal/config"
 )
 
@@ -120,7 +121,7 @@ func (a *app) submitRegion(accepted *atomic.Int64, total int) func(int, int) []s
 }
 
 func (a *app) submitFile(ctx context.Context, s *session, view *screen, file, id string) (string, error) {
-	d, err := a.acceptTo(ctx, file, func(text string) { view.add(true, []byte(text)) })
+	d, err := a.acceptTo(ctx, file, spec.Note, func(text string) { view.add(true, []byte(text)) })
 	if err != nil {
 		return "", err
 	}

@@ -171,7 +171,7 @@ func (a *app) printTasks(tasks []coord.TaskView, several bool) error {
 	t := tableOf(header...)
 	now := time.Now()
 	for _, v := range tasks {
-		row := []any{line(v.Name), taskWord(v), v.Queue, attemptText(v), exitText(v), durationText(v, now), line(v.Reason)}
+		row := []any{line(v.Name), taskWord(v), v.Queue, attemptText(v), exitText(v), durationText(v, now), brief(v.Reason)}
 		if several {
 			row = slices.Insert(row, 0, any(v.WorkflowID))
 		}
@@ -204,5 +204,5 @@ func durationText(v coord.TaskView, now time.Time) string {
 		return "-"
 	}
 	end := cmp.Or(v.CompletedAt.Time, now)
-	return seconds(end.Sub(v.StartedAt.Time))
+	return lasted(end.Sub(v.StartedAt.Time))
 }

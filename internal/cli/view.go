@@ -46,6 +46,10 @@ func headline(s snapshot, p palette) string {
 			parts = append(parts, p.paint(fmt.Sprintf("%d %s", n, word), statusColor(word)))
 		}
 	}
+	if s.stopping {
+		parts = append(parts, "stopping")
+		s.left = -1
+	}
 	if s.cancel {
 		parts = append(parts, "being cancelled")
 	}

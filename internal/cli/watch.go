@@ -52,7 +52,7 @@ func (a *app) watch(ctx context.Context, s *session, id string) error {
 		return err
 	}
 	if status.Ended() {
-		if err := a.reportFrom(ctx, s, sum); err != nil {
+		if err := a.reportFrom(ctx, s, sum, false); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func newWhy(a *app) *cobra.Command {
 }
 
 func (a *app) printWhy(w whyAnswer) error {
-	if err := a.print(fmt.Sprintf("%s is %s: %s", line(w.Task.Name), taskWord(w.Task), line(w.Task.Reason))); err != nil {
+	if err := a.print(fmt.Sprintf("%s is %s: %s", line(w.Task.Name), taskWord(w.Task), plain(w.Task.Reason))); err != nil {
 		return err
 	}
 	if len(w.History) == 0 {
@@ -64,7 +64,7 @@ func (a *app) printWhy(w whyAnswer) error {
 	for _, m := range w.History {
 		because := string(m.Cause)
 		if m.Reason != "" {
-			because += ": " + line(m.Reason)
+			because += ": " + brief(m.Reason)
 		}
 		attempt := "-"
 		if m.Attempt > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path"
@@ -35,6 +36,9 @@ const (
 	// was still running; until then the run counts as alive.
 	guardianTime = 3 * time.Second
 	ownRetry     = 25 * time.Millisecond
+	// patientTries is how often a run is asked for before a person is told who has
+	// it: one that was just killed is free sooner.
+	patientTries = 8
 	// ownedFor is how long a run is kept to one process. The store frees it at
 	// once when that process dies.
 	ownedFor = 365 * 24 * time.Hour
@@ -220,20 +224,48 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 // right, but each would show half of the output.
 func (r *run) own(ctx context.Context, me port.Membership) error {
 	var err error
-	for range int(guardianTime / ownRetry) {
+	var other port.Member
+	for try := range int(guardianTime / ownRetry) {
 		err = r.store.Leases.Acquire(ctx, Lease(r.o.WorkflowID), me.ID(), ownedFor)
 		if !fault.Is(err, fault.Conflict) {
 			return err
+		}
+		if try == patientTries {
+			if other, err = r.holder(ctx); err != nil {
+				return err
+			}
+			if other.PID > 0 && r.o.OnHeld != nil {
+				r.o.OnHeld(other)
+			}
 		}
 		if err := (sched.Real{}).Sleep(ctx, ownRetry); err != nil {
 			return err
 		}
 	}
-	if fault.Is(err, fault.Conflict) {
-		return fault.Wrapf(fault.Conflict, err, "workflow %s is being run by another process", r.o.WorkflowID).
-			WithRemedy("watch it with `jobq watch " + r.o.WorkflowID + "`, or stop the other process first")
+	who := "another process"
+	if other.PID > 0 {
+		who = fmt.Sprintf("process %d on %s", other.PID, other.Host)
 	}
-	return err
+	return fault.Newf(fault.Conflict, "workflow %s is being run by %s", r.o.WorkflowID, who).
+		WithRemedy("watch it with `jobq watch " + r.o.WorkflowID + "`, or stop the other process first")
+}
+
+// holder returns the process that runs the workflow, as far as it is known.
+func (r *run) holder(ctx context.Context) (port.Member, error) {
+	id, err := r.store.Leases.Holder(ctx, Lease(r.o.WorkflowID))
+	if err != nil {
+		return port.Member{}, err
+	}
+	members, err := r.store.Presence.Members(ctx)
+	if err != nil {
+		return port.Member{}, err
+	}
+	for _, m := range members {
+		if m.ID == id {
+			return m, nil
+		}
+	}
+	return port.Member{}, nil
 }
 
 // Lease names the lease by which one process at a time runs a workflow. Its

@@ -6,6 +6,7 @@ import (
 
 	"jobq/core/coord"
 	"jobq/core/dag"
+	"jobq/core/port"
 )
 
 // Options say what Execute runs and how.
@@ -32,6 +33,8 @@ type Options struct {
 	// worker.DefaultKillTimeout, below 0 that SIGKILL never follows.
 	KillTimeout time.Duration
 
+	// OnHeld is told once which process runs the workflow where it is not ours yet.
+	OnHeld func(port.Member)
 	// OnChange is told of every saved change of the workflow, in order.
 	OnChange func(coord.Notice)
 	// OnCommand is told that the command of an attempt begins or has ended, from
