@@ -179,6 +179,9 @@ func (c *Coordinator) taskView(ctx context.Context, e *entry, t int32, live bool
 		StartedAt: unixTime(s.StartedAt[t]), OutputRef: c.reference(e, t),
 		Reason: engine.Explain(e.run, t, c.sched.Now()).Text,
 	}
+	if v.Attempt <= s.BornAttempt {
+		v.Attempt = 0 // it was given in an earlier life of the id
+	}
 	if s.TaskStatus[t].Terminal() {
 		v.CompletedAt = unixTime(s.EndedAt[t])
 	}

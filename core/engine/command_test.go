@@ -263,8 +263,8 @@ func TestSecondLifeGoesOnFromTheNumbersOfTheFirst(t *testing.T) {
 	w.do("ok a b")
 	w.wantSent("a/4", "b/4")
 	s := w.run.State()
-	if s.BornEpoch != 2 || s.Epoch != 2 || s.HighestAttempt != 4 {
-		t.Errorf("born at epoch %d, now %d, highest attempt %d; want 2, 2, 4", s.BornEpoch, s.Epoch, s.HighestAttempt)
+	if s.BornEpoch != 2 || s.Epoch != 2 || s.HighestAttempt != 4 || s.BornAttempt != 3 {
+		t.Errorf("born at epoch %d, now %d, highest attempt %d, %d before; want 2, 2, 4, 3", s.BornEpoch, s.Epoch, s.HighestAttempt, s.BornAttempt)
 	}
 	if !slices.ContainsFunc(s.Commands, func(c state.CommandResult) bool { return c.ID == "p1" }) {
 		t.Error("the purge of the first life is forgotten: a repeat would purge the second")

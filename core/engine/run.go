@@ -72,7 +72,7 @@ func Begin(p *Plan, id, hash string, previous *state.Workflow, now time.Time) *s
 	s := state.New(id, p.Len())
 	s.Definition, s.CreatedAt, s.UpdatedAt = hash, now, now
 	if previous != nil {
-		s.Version, s.HighestAttempt = previous.Version, previous.HighestAttempt
+		s.Version, s.HighestAttempt, s.BornAttempt = previous.Version, previous.HighestAttempt, previous.HighestAttempt
 		s.Epoch = previous.Epoch + 1
 		s.BornEpoch = s.Epoch
 		s.Commands = previous.Commands

@@ -3,6 +3,7 @@ package spec
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -104,7 +105,10 @@ func ReadText(name string, in io.Reader, l Limits) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err != nil {
-		return nil, fault.Wrapf(fault.Unavailable, err, "read %s", name).WithRemedy("check that the file can be read")
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // it names the file once more
+		}
+		return nil, fault.Wrapf(fault.Invalid, err, "%s cannot be read", name).WithRemedy("check that the file can be read")
 	}
 	if int64(len(text)) > most {
 		return nil, tooLarge(name, "is longer", most)

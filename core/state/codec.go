@@ -57,6 +57,7 @@ type header struct {
 	Epoch           uint64          `json:"epoch,omitempty"`
 	BornEpoch       uint64          `json:"born_epoch,omitempty"`
 	HighestAttempt  uint32          `json:"highest_attempt,omitempty"`
+	BornAttempt     uint32          `json:"born_attempt,omitempty"`
 	Status          WorkflowStatus  `json:"status"`
 	CancelRequested bool            `json:"cancel_requested,omitempty"`
 	Namespace       string          `json:"namespace,omitempty"`
@@ -71,7 +72,7 @@ type header struct {
 func Encode(w *Workflow) ([]byte, error) {
 	h, err := json.Marshal(header{
 		ID: w.ID, Definition: w.Definition, Version: w.Version, Epoch: w.Epoch, BornEpoch: w.BornEpoch,
-		HighestAttempt: w.HighestAttempt, Status: w.Status, CancelRequested: w.CancelRequested,
+		HighestAttempt: w.HighestAttempt, BornAttempt: w.BornAttempt, Status: w.Status, CancelRequested: w.CancelRequested,
 		Namespace: w.Namespace, CreatedAt: w.CreatedAt.UnixMilli(), UpdatedAt: w.UpdatedAt.UnixMilli(),
 		Error: w.Error, Commands: w.Commands, Tasks: len(w.TaskStatus),
 	})
@@ -146,7 +147,7 @@ func assemble(parts map[uint64][]byte, unknown []section) (*Workflow, error) {
 	}
 	w := &Workflow{
 		ID: h.ID, Definition: h.Definition, Version: h.Version, Epoch: h.Epoch, BornEpoch: h.BornEpoch,
-		HighestAttempt: h.HighestAttempt, Status: h.Status, CancelRequested: h.CancelRequested,
+		HighestAttempt: h.HighestAttempt, BornAttempt: h.BornAttempt, Status: h.Status, CancelRequested: h.CancelRequested,
 		Namespace: h.Namespace, CreatedAt: time.UnixMilli(h.CreatedAt).UTC(), UpdatedAt: time.UnixMilli(h.UpdatedAt).UTC(),
 		Error: h.Error, Commands: h.Commands, unknown: unknown,
 	}

@@ -113,7 +113,7 @@ func drawWorkflow(t *rapid.T) *state.Workflow {
 	w.Definition = rapid.StringN(0, 10, 20).Draw(t, "definition")
 	w.Namespace = rapid.StringN(0, 5, 10).Draw(t, "namespace")
 	w.Version, w.Epoch, w.BornEpoch = rapid.Uint64().Draw(t, "version"), rapid.Uint64().Draw(t, "epoch"), rapid.Uint64().Draw(t, "born")
-	w.HighestAttempt = rapid.Uint32().Draw(t, "highest")
+	w.HighestAttempt, w.BornAttempt = rapid.Uint32().Draw(t, "highest"), rapid.Uint32().Draw(t, "born")
 	w.Status = rapid.SampledFrom(state.WorkflowStatuses()).Draw(t, "status")
 	w.CancelRequested = rapid.Bool().Draw(t, "cancel")
 	millis := rapid.Int64Range(-1<<50, 1<<50)

@@ -33,6 +33,9 @@ type Workflow struct {
 	// HighestAttempt is the highest attempt number ever given under this id; a
 	// later life of the id goes on from it.
 	HighestAttempt uint32
+	// BornAttempt is HighestAttempt of the life before: the attempts of this one are
+	// above it.
+	BornAttempt uint32
 	Status         WorkflowStatus
 	// CancelRequested is set from the cancel command until retry, rerun or mark.
 	CancelRequested bool

@@ -173,11 +173,13 @@ func tookText(w *state.Workflow, i int) string {
 	return "-"
 }
 
+// attempts counts the attempts of task i. Their numbers go on from those of an
+// earlier life of the id.
 func attempts(w *state.Workflow, i int) string {
-	if w.Attempt[i] == 0 {
+	if w.Attempt[i] <= w.BornAttempt {
 		return "-"
 	}
-	return fmt.Sprint(w.Attempt[i])
+	return fmt.Sprint(w.Attempt[i] - w.BornAttempt)
 }
 
 // printReasons says why tasks did not complete, the failed ones first, at most
