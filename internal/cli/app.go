@@ -26,6 +26,9 @@ type app struct {
 	values *config.Values
 	log    *slog.Logger
 	logs   diversion
+	// tellPlace says that the verb changes or serves a prefix, so that one that was
+	// assumed must be named.
+	tellPlace bool
 	// where names the store that was opened, for errors.
 	where string
 }

@@ -72,11 +72,15 @@ func (a *app) printAnswer(id string, answer engine.Answer, asJSON bool) error {
 	return a.print(id + ": " + line(answer.Text))
 }
 
-// servedBy says who goes on with a workflow after a command, where that needs
-// somebody: a run of one machine goes on by hand.
+// servedBy says how to go on with a workflow after a command, where somebody has
+// to: a run of one machine that has something to do and no process to do it.
 func (a *app) servedBy(ctx context.Context, s *session, id string) error {
-	_, namespace, err := s.Definition(ctx, id)
-	if err == nil && namespace != "" {
+	w, err := s.loadState(ctx, id)
+	if err != nil {
+		return err
+	}
+	stopped, err := s.stopped(ctx, w)
+	if stopped {
 		a.note("to go on with it: %s", a.commandLine("run", "--resume", id))
 	}
 	return err

@@ -18,6 +18,9 @@ const (
 	kindCoordinator = "coordinator"
 	kindWorker      = "worker"
 	kindRun         = "run"
+	// kindCommand only looks, or changes what is there.
+	kindCommand = "command"
+	kindSubmit  = "submit"
 )
 
 const (

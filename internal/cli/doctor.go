@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,9 @@ const (
 	levelWarn = "warn"
 	levelFail = "fail"
 )
+
+// checkRun is the check of runs of this machine.
+const checkRun = "run"
 
 // finding is one thing that doctor saw.
 type finding struct {
@@ -173,7 +177,7 @@ func (d *doctor) examineRun(ctx context.Context, w *state.Workflow) error {
 		return err
 	}
 	if holder == "" {
-		d.add(levelInfo, "run", w.ID, d.a.commandLine("run", "--resume", w.ID), "stopped before its end, %s ago", age(d.now, w.UpdatedAt))
+		d.add(levelInfo, checkRun, w.ID, d.a.commandLine("run", "--resume", w.ID), "stopped before its end, %s ago", age(d.now, w.UpdatedAt))
 	}
 	return nil
 }
@@ -275,7 +279,24 @@ func (a *app) printFindings(answer doctorAnswer, asJSON bool) error {
 	return nil
 }
 
-func (a *app) printFindingTable(findings []finding) error {
+// maxStoppedRuns is how many stopped runs a person is shown.
+const maxStoppedRuns = 3
+
+// printFindingTable writes findings for people, what is wrong first.
+func (a *app) printFindingTable(all []finding) error {
+	findings := slices.Clone(all)
+	grave := []string{levelFail, levelWarn, levelInfo, levelOK}
+	slices.SortStableFunc(findings, func(a, b finding) int { return slices.Index(grave, a.Level) - slices.Index(grave, b.Level) })
+	runs := 0
+	findings = slices.DeleteFunc(findings, func(f finding) bool {
+		if f.Check == checkRun {
+			runs++
+		}
+		return f.Check == checkRun && runs > maxStoppedRuns
+	})
+	if more := runs - maxStoppedRuns; more > 0 {
+		findings = append(findings, finding{checkRun, levelInfo, plural(more, "more run", "more runs"), "stopped too", a.commandLine("list", "--status", "pending,running")})
+	}
 	p := palette(a.colored(a.out))
 	for _, f := range findings {
 		text := fmt.Sprintf("%s  %-11s %s: %s", p.paint(fmt.Sprintf("%-4s", f.Level), levelColor(f.Level)), f.Check, f.Subject, line(f.Message))

@@ -42,6 +42,9 @@ func newList(a *app) *cobra.Command {
 			if err := checkWords("status", o.status, workflowWords()); err != nil {
 				return err
 			}
+			if o.limit < 0 || o.recent < 0 {
+				return usageError("list", "a number of workflows cannot be negative")
+			}
 			return a.with(cmd.Context(), func(s *session) error {
 				answer, err := listWorkflows(cmd.Context(), s, o)
 				if err != nil {
@@ -53,6 +56,9 @@ func newList(a *app) *cobra.Command {
 				stopped, err := s.stoppedOf(cmd.Context(), answer.Workflows)
 				if err != nil {
 					return err
+				}
+				if s.absent {
+					return nil // that has been said
 				}
 				return a.printList(answer, stopped)
 			})
@@ -146,7 +152,7 @@ func endedWord(word string) bool {
 
 func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
 	if len(answer.Workflows) == 0 {
-		a.note("there is no such workflow")
+		a.note("there is no such workflow in %s", a.where)
 		return nil
 	}
 	now := time.Now()
@@ -165,7 +171,7 @@ func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
 		return err
 	}
 	if answer.Next != "" {
-		a.note("there are more workflows: add --limit 0, or --after %s", shellQuote(answer.Next))
+		a.note("there are more workflows: add --limit 0")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ it arrived. Without TASK the logs of all tasks that have one are printed, each u
 				return usageError("logs", "--follow needs the name of a task")
 			}
 			return a.with(cmd.Context(), func(s *session) error {
-				l := logReader{session: s, out: a.out, wf: args[0], pause: a.values.Duration(config.WatchInterval)}
+				l := logReader{session: s, out: a.out, note: a.note, wf: args[0], pause: a.values.Duration(config.WatchInterval)}
 				switch {
 				case len(args) == 1:
 					return l.all(cmd.Context(), a, attempt)
@@ -56,6 +56,7 @@ it arrived. Without TASK the logs of all tasks that have one are printed, each u
 type logReader struct {
 	*session
 	out   io.Writer
+	note  func(format string, args ...any)
 	wf    string
 	pause time.Duration
 }
@@ -67,7 +68,11 @@ func (s *session) task(ctx context.Context, wf, name string) (coord.TaskView, co
 		return coord.TaskView{}, sum, err
 	}
 	if len(sum.Tasks) == 0 {
-		return coord.TaskView{}, sum, noTask(wf, name)
+		names, err := s.names(ctx, wf)
+		if err != nil {
+			return coord.TaskView{}, sum, err
+		}
+		return coord.TaskView{}, sum, noTask(wf, name, names)
 	}
 	return sum.Tasks[0], sum, nil
 }
@@ -86,6 +91,10 @@ func (l *logReader) one(ctx context.Context, task string, attempt uint32) error 
 		return err
 	}
 	if len(names) == 0 {
+		if 0 < attempt && attempt <= view.Attempt && (attempt < view.Attempt || terminalWord(view.Status)) {
+			l.note("attempt %d of task %s of workflow %s wrote nothing", attempt, shellQuote(task), l.wf)
+			return nil
+		}
 		return noLog(l.wf, view, attempt)
 	}
 	for i, name := range names {
@@ -106,24 +115,26 @@ func leadIn(i int) string {
 	return "\n"
 }
 
+// noLog is the answer where nothing can have been written.
 func noLog(wf string, v coord.TaskView, attempt uint32) error {
-	if attempt == 0 || attempt > v.Attempt {
-		return fault.Newf(fault.NotFound, "task %s of workflow %s has had no attempt %s yet: it is %s", shellQuote(v.Name), wf, orNumber(attempt), v.Status).
-			WithRemedy("`jobq why " + wf + " " + shellQuote(v.Name) + "` says why")
-	}
-	if attempt == v.Attempt && !terminalWord(v.Status) {
+	why := "`jobq why " + wf + " " + shellQuote(v.Name) + "` says why"
+	switch {
+	case attempt == v.Attempt && attempt > 0:
 		return fault.Newf(fault.NotFound, "attempt %d of task %s of workflow %s has written nothing yet", attempt, shellQuote(v.Name), wf).
 			WithRemedy("add --follow to wait for it")
+	case terminalWord(v.Status):
+		return fault.Newf(fault.NotFound, "task %s of workflow %s had no attempt%s: it is %s", shellQuote(v.Name), wf, orNumber(attempt), v.Status).WithRemedy(why)
+	default:
+		return fault.Newf(fault.NotFound, "task %s of workflow %s has had no attempt%s yet: it is %s", shellQuote(v.Name), wf, orNumber(attempt), taskWord(v)).WithRemedy(why)
 	}
-	return fault.Newf(fault.NotFound, "attempt %d of task %s of workflow %s wrote nothing", attempt, shellQuote(v.Name), wf).
-		WithRemedy("`jobq why " + wf + " " + shellQuote(v.Name) + "` says how it ended")
 }
 
+// orNumber is the number behind the word attempt, if there is one.
 func orNumber(attempt uint32) string {
 	if attempt == 0 {
-		return "at all"
+		return ""
 	}
-	return fmt.Sprint(attempt)
+	return fmt.Sprintf(" %d", attempt)
 }
 
 // terminalWord reports whether a task of that status has ended.

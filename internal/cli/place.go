@@ -77,7 +77,9 @@ func (a *app) prefix() (storage, prefix string, err error) {
 			return "", "", fault.New(fault.Invalid, "no STORAGE/PREFIX is given, and JOBQ_REQUIRE_PREFIX forbids to assume one").
 				WithRemedy("put STORAGE/PREFIX in front of the verb, or set JOBQ_WORKFLOW_PREFIX")
 		}
-		a.note("using %s", text)
+		if a.tellPlace || a.values.Int(config.Verbose) > 0 {
+			a.note("using %s", text)
+		}
 	}
 	storage, prefix, err = parsePlace(source, "PREFIX", text)
 	if err == nil {

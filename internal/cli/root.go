@@ -38,6 +38,9 @@ func newRoot(a *app) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.Version = version()
+	root.SetVersionTemplate("jobq {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this program")
 	root.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, args) }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(verbOf(cmd), "%s", err.Error())
@@ -79,6 +82,7 @@ func (a *app) command(v verb) *cobra.Command {
 		if err := a.configure(topVerb(cmd), settingFlags(cmd), v.service); err != nil {
 			return err
 		}
+		a.tellPlace = v.group == groupCommand || v.group == groupService
 		return v.run(cmd, args)
 	}
 	return cmd
@@ -152,11 +156,22 @@ func checkArgs(cmd *cobra.Command, args []string, least, most int) error {
 	}
 	switch {
 	case len(args) < least:
-		return usageError(verb, "something is missing: %s", strings.TrimPrefix(cmd.UseLine(), "jobq "))
+		return usageError(verb, "%s is missing: %s", missingWord(cmd.Use, len(args)), withoutFlags(cmd))
 	case most >= 0 && len(args) > most:
-		return usageError(verb, "%q is one word too many: %s", args[most], strings.TrimPrefix(cmd.UseLine(), "jobq "))
+		return usageError(verb, "%q is one word too many: %s", args[most], withoutFlags(cmd))
 	}
 	return nil
+}
+
+// missingWord returns the n-th word that the usage of a verb asks for.
+func missingWord(use string, n int) string {
+	words := strings.Fields(use)[1:]
+	return strings.TrimSuffix(words[min(n, len(words)-1)], "...")
+}
+
+func withoutFlags(cmd *cobra.Command) string {
+	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	return strings.TrimPrefix(line, "jobq ")
 }
 
 // isPlace reports whether word can be STORAGE/PREFIX, which most names of files
@@ -174,12 +189,40 @@ func misplaced(verb string, args []string) error {
 		WithRemedy("STORAGE/PREFIX goes in front of it: `" + strings.Join(rest, " ") + "`")
 }
 
+// otherVerb returns our verb for a word of other programs, or "".
+func otherVerb(word string) string {
+	switch word {
+	case "ls", "ps":
+		return "list"
+	case "rm", "delete":
+		return "purge"
+	case "stop", "kill":
+		return "cancel"
+	case "start":
+		return "run"
+	case "resume":
+		return "run --resume"
+	case "log":
+		return "logs"
+	case "show":
+		return "status"
+	case "describe", "explain":
+		return "why"
+	case "check", "lint":
+		return "validate"
+	}
+	return ""
+}
+
 // noVerb answers a call whose first word is no verb.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
 	err := usageError("", "%q is not a verb of jobq", args[0])
+	if known := otherVerb(args[0]); known != "" {
+		return err.WithRemedy("did you mean `jobq " + known + "`? `jobq --help` lists the verbs")
+	}
 	best := ""
 	nearest := 0
 	for _, c := range cmd.Commands() {

@@ -176,7 +176,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 
 	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
 	if err != nil && !interrupted {
-		return err
+		return homeRemedy(store.Local, err)
 	}
 	if interrupted {
 		v.interrupted(sum)
@@ -216,7 +216,7 @@ func taskNames(d *dag.Definition) []string {
 
 // withPlace is with for a place that is known already.
 func (a *app) withPlace(ctx context.Context, storage, prefix string, f func(*session) error) (err error) {
-	s, err := a.openPlace(ctx, storage, prefix, "command", coord.Options{})
+	s, err := a.openPlace(ctx, storage, prefix, kindCommand, coord.Options{})
 	if err != nil {
 		return err
 	}

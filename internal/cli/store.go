@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,7 +26,9 @@ type session struct {
 	scheduler sched.Scheduler
 	// place is STORAGE/PREFIX, inbox the name of its completion queue.
 	place, inbox string
-	options      coord.Options
+	// absent says that there is no data at all.
+	absent  bool
+	options coord.Options
 }
 
 // inboxName returns the name of the completion queue of prefix.
@@ -52,19 +56,47 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 	if storage == store.Local {
 		a.where = fmt.Sprintf("%s in %s", s.place, home)
 	}
+	if kind == kindCommand && storage == store.Local && !exists(filepath.Join(home, databaseFile)) {
+		// To look at what is not there must not make it: a home whose name is
+		// mistyped would stay.
+		l.Storage, s.absent = store.Memory, true
+	}
 	s.store, err = store.Open(ctx, l, store.Options{
 		Home: home, Kind: kind, Logger: a.log, Getenv: func(name string) string { return a.env[name] },
-		Queues: a.values.Text(config.Queues), Blobs: a.values.Text(config.Blobs),
+		LookOnly: kind == kindCommand,
+		Queues:   a.values.Text(config.Queues), Blobs: a.values.Text(config.Blobs),
 		HTTPPool: a.values.Int(config.HTTPPool),
 	})
 	if err != nil {
-		return nil, err
+		return nil, homeRemedy(storage, err)
 	}
 	o.Prefix, o.Queues, o.Inbox, o.Logger = s.place, a.values.Text(config.Queues), s.inbox, a.log
 	s.scheduler = sched.Real{}
 	s.options = o
 	s.Coordinator = coord.New(s.store, s.scheduler, o)
 	return s, nil
+}
+
+// databaseFile is the file by which a home is known.
+const databaseFile = "store.db"
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// homeRemedy gives an error of opening the store of this machine the remedy of
+// somebody who chose its directory: no service is behind it.
+func homeRemedy(storage string, err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if storage != store.Local || !ok || fault.RemedyOf(err) != e.Code().Remedy() {
+		return err
+	}
+	switch e.Code() {
+	case fault.Unavailable, fault.Denied:
+		return e.WithRemedy("set JOBQ_HOME to a directory on a local disk that you can write to")
+	}
+	return err
 }
 
 // commander returns the coordinator that applies commands to workflow id. Fails
@@ -82,23 +114,35 @@ func (s *session) commander(ctx context.Context, id string, tasks ...string) (*c
 		delete(missing, d.Tasks[i].Name)
 	}
 	if len(missing) > 0 {
-		return nil, noTask(id, sortedKeys(missing)[0])
+		return nil, noTask(id, sortedKeys(missing)[0], taskNames(d))
 	}
 	return s.Coordinator, nil
 }
 
-func noTask(id, name string) error {
-	return fault.Newf(fault.NotFound, "workflow %s has no task %s", id, shellQuote(name)).
-		WithRemedy("`jobq tasks " + id + "` lists its tasks")
+func noTask(id, name string, names []string) error {
+	remedy := "`jobq tasks " + id + "` lists its tasks"
+	if best := nearest(name, names); best != "" {
+		remedy = "did you mean " + shellQuote(best) + "? " + remedy
+	}
+	return fault.Newf(fault.NotFound, "workflow %s has no task %s", id, shellQuote(name)).WithRemedy(remedy)
 }
 
-// with opens the store, calls f and closes the store.
-func (a *app) with(ctx context.Context, f func(*session) error) (err error) {
-	s, err := a.open(ctx, "command")
+// with opens the store to look at what is there, or to change it, calls f and
+// closes the store.
+func (a *app) with(ctx context.Context, f func(*session) error) error {
+	return a.withKind(ctx, kindCommand, f)
+}
+
+// withKind is with for a process of another kind.
+func (a *app) withKind(ctx context.Context, kind string, f func(*session) error) (err error) {
+	s, err := a.open(ctx, kind)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
+	if s.absent {
+		a.note("there is no data yet of %s", a.where)
+	}
 	return f(s)
 }
 

@@ -36,7 +36,7 @@ one a line. A repeat under the same id is harmless.`,
 			if id != "" && len(files) != 1 {
 				return usageError("submit", "--id names one workflow, but there are %s", count(len(files), "file"))
 			}
-			return a.with(cmd.Context(), func(s *session) error {
+			return a.withKind(cmd.Context(), kindSubmit, func(s *session) error {
 				if err := a.submit(cmd.Context(), s, files, id); err != nil {
 					return err
 				}

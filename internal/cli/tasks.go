@@ -41,6 +41,9 @@ func newTasks(a *app) *cobra.Command {
 			if err := checkWords("status", filter.Status, taskWords()); err != nil {
 				return err
 			}
+			if limit < 0 {
+				return usageError("tasks", "a number of tasks cannot be negative")
+			}
 			filter.Live = true
 			return a.with(cmd.Context(), func(s *session) error {
 				answer, err := listTasks(cmd.Context(), s, ids, filter, limit)

@@ -53,3 +53,25 @@ func checkWords(flag string, given, words []string) error {
 
 // sortedKeys returns the keys of m in order, so that no answer depends on chance.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// nearest returns the one of names that word is most likely a slip of, or that it
+// begins alone, else nothing.
+func nearest(word string, names []string) string {
+	best, distance, begun := "", 0, 0
+	for _, name := range names {
+		if strings.HasPrefix(name, word) {
+			begun++
+			best = name
+		}
+	}
+	if begun == 1 {
+		return best
+	}
+	best = ""
+	for _, name := range names {
+		if d, near := dag.Near(word, name); near && (best == "" || d < distance) {
+			best, distance = name, d
+		}
+	}
+	return best
+}
