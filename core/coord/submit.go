@@ -148,7 +148,7 @@ var errOtherDefinition = errors.New("the definition that is stored differs")
 
 func otherDefinition(wf string) error {
 	return fault.Wrapf(fault.Conflict, errOtherDefinition, "workflow %s exists with another definition", wf).
-		WithRemedy("choose another id, or purge the old workflow first")
+		WithRemedy("choose another id, or purge the old workflow once it has ended")
 }
 
 // joinLife completes what an earlier submission may have left. It may also be
