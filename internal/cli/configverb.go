@@ -48,7 +48,7 @@ func (a *app) printSettings(values *config.Values, asJSON bool) error {
 	}
 	t := tableOf("setting", "value", "from", "variable")
 	for _, v := range values.All() {
-		t.AppendRow([]any{v.Setting.Name, orDash(line(v.Text)), v.Source, strings.Join(v.Setting.Env, ", ")})
+		t.add(v.Setting.Name, orDash(line(v.Text)), v.Source, strings.Join(v.Setting.Env, ", "))
 	}
 	return printTable(a.out, t)
 }

@@ -162,10 +162,10 @@ func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
 		if w.CancelRequested && status != wordStopped && !endedWord(w.Status) {
 			status = "cancelling"
 		}
-		t.AppendRow([]any{
-			w.WorkflowID, line(w.Name), status, fmt.Sprintf("%d/%d", w.Counts.Completed+w.Counts.Skipped, w.Total), w.Counts.Failed + w.Counts.UpstreamFailed,
-			age(now, w.CreatedAt.Time) + " ago", age(now, w.UpdatedAt.Time) + " ago",
-		})
+		t.add(
+			w.WorkflowID, line(w.Name), status, fmt.Sprintf("%d/%d", w.Counts.Completed+w.Counts.Skipped, w.Total), w.Counts.Failed+w.Counts.UpstreamFailed,
+			age(now, w.CreatedAt.Time)+" ago", age(now, w.UpdatedAt.Time)+" ago",
+		)
 	}
 	if err := printTable(a.out, t); err != nil {
 		return err

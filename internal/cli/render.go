@@ -56,13 +56,49 @@ func (a *app) colored(w io.Writer) bool {
 	return isTerminal && a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
 }
 
-// tableOf returns a writer of a table without lines, for people and for awk.
-func tableOf(header ...any) table.Writer {
-	t := table.NewWriter()
+// grid is a table without lines, for people and for awk.
+type grid struct {
+	table.Writer
+	// first is the width of the first column, which names things.
+	first int
+}
+
+func tableOf(header ...any) *grid {
+	t := &grid{Writer: table.NewWriter()}
 	t.AppendHeader(header)
 	t.SetStyle(plainStyle())
 	t.SuppressTrailingSpaces()
 	return t
+}
+
+// add adds a row.
+func (g *grid) add(row ...any) {
+	g.first = max(g.first, text.StringWidth(fmt.Sprint(row[0])))
+	g.AppendRow(row)
+}
+
+// leastName is the width to which the first column is cut at most.
+const leastName = 24
+
+// fit returns the lines of g for a terminal of that width: the first column gives
+// way before the others are cut.
+func (g *grid) fit(width int) []string {
+	lines := strings.Split(g.Render(), "\n")
+	widest := 0
+	for _, l := range lines {
+		widest = max(widest, text.StringWidth(l))
+	}
+	if over := widest - width; over > 0 && g.first > leastName {
+		g.SetColumnConfigs([]table.ColumnConfig{{
+			Number: 1, WidthMax: max(g.first-over, leastName),
+			WidthMaxEnforcer: func(s string, most int) string { return text.Snip(s, most, "…") },
+		}})
+		lines = strings.Split(g.Render(), "\n")
+	}
+	for i := range lines {
+		lines[i] = text.Snip(lines[i], width, "…")
+	}
+	return lines
 }
 
 func plainStyle() table.Style {
@@ -73,17 +109,13 @@ func plainStyle() table.Style {
 	return s
 }
 
-// printTable writes t. On a terminal each line is cut at its width, so that a
-// row stays a line.
-func printTable(w io.Writer, t table.Writer) error {
-	lines := t.Render()
+// printTable writes g. On a terminal each line fits its width, so that a row stays
+// a line.
+func printTable(w io.Writer, g *grid) error {
+	lines := g.Render()
 	if _, ok := terminal(w); ok {
 		width, _ := terminalSize(w)
-		cut := strings.Split(lines, "\n")
-		for i := range cut {
-			cut[i] = text.Snip(cut[i], width, "…")
-		}
-		lines = strings.Join(cut, "\n")
+		lines = strings.Join(g.fit(width), "\n")
 	}
 	if _, err := fmt.Fprintln(w, lines); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")

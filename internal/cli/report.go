@@ -91,7 +91,7 @@ func (a *app) printResults(d *dag.Definition, w *state.Workflow) error {
 	if len(d.Tasks) <= maxRows {
 		t := tableOf("task", "status", "attempts", "time")
 		for i := range d.Tasks {
-			t.AppendRow([]any{line(d.Tasks[i].Name), w.TaskStatus[i].String(), attempts(w, i), tookText(w, i)})
+			t.add(line(d.Tasks[i].Name), w.TaskStatus[i].String(), attempts(w, i), tookText(w, i))
 		}
 		return printTable(a.err, t)
 	}
@@ -107,7 +107,7 @@ func (a *app) printResults(d *dag.Definition, w *state.Workflow) error {
 		for _, i := range shown {
 			row = append(row, countsOf(g.counts)[i])
 		}
-		t.AppendRow(append(row, g.times()...))
+		t.add(append(row, g.times()...)...)
 	}
 	return printTable(a.err, t)
 }

@@ -109,12 +109,12 @@ func (a *app) printSummary(s summaryAnswer, stopped map[string]int) error {
 	all := 0
 	for _, word := range workflowWords() {
 		if n := s.Workflows[word] - stopped[word]; n > 0 {
-			t.AppendRow([]any{"workflows", word, n})
+			t.add("workflows", word, n)
 		}
 		all += stopped[word]
 	}
 	if all > 0 {
-		t.AppendRow([]any{"workflows", wordStopped, all})
+		t.add("workflows", wordStopped, all)
 	}
 	// Which of those that were sent run, only the workflows themselves tell.
 	for _, p := range liveParts(s.Tasks, 0, false) {
@@ -122,11 +122,11 @@ func (a *app) printSummary(s summaryAnswer, stopped map[string]int) error {
 		if word == wordQueued {
 			word += " or " + wordRunning
 		}
-		t.AppendRow([]any{"tasks", word, p.n})
+		t.add("tasks", word, p.n)
 	}
 	for _, kind := range []string{kindCoordinator, kindWorker, kindRun} {
 		if n := s.Processes[kind]; n > 0 {
-			t.AppendRow([]any{"processes", kind, n})
+			t.add("processes", kind, n)
 		}
 	}
 	if t.Length() == 0 {

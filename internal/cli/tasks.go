@@ -178,7 +178,7 @@ func (a *app) printTasks(tasks []coord.TaskView, several bool) error {
 		if several {
 			row = slices.Insert(row, 0, any(v.WorkflowID))
 		}
-		t.AppendRow(row)
+		t.add(row...)
 	}
 	return printTable(a.out, t)
 }

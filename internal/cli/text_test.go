@@ -144,3 +144,29 @@ func TestViewOfManyGroupsShowsWhereSomethingGoesOn(t *testing.T) {
 		t.Errorf("groupLines in one line = %q, want none", got)
 	}
 }
+
+// TestANarrowTerminalCutsNames holds that a long name does not push the other
+// columns off the screen.
+func TestANarrowTerminalCutsNames(t *testing.T) {
+	t.Parallel()
+	g := tableOf("task", "status", "attempts", "time")
+	g.add(strings.Repeat("n", 60), "completed", "1", "2.50s")
+	g.add("short", "upstream_failed", "-", "-")
+	want := []string{
+		"TASK" + strings.Repeat(" ", 42) + "  STATUS           ATTEMPTS  TIME",
+		strings.Repeat("n", 45) + "…  completed        1         2.50s",
+		"short" + strings.Repeat(" ", 41) + "  upstream_failed  -         -",
+	}
+	got := g.fit(80)
+	for i, l := range got {
+		got[i] = strings.TrimRight(l, " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fit(80) (-want +got):\n%s", diff)
+	}
+	for _, l := range g.fit(30) {
+		if len([]rune(l)) > 30 {
+			t.Errorf("fit(30) has the line %q", l)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (a *app) printWhy(w whyAnswer) error {
 		if r.attempt > 0 {
 			attempt = fmt.Sprint(r.attempt)
 		}
-		t.AppendRow([]any{r.at.Local().Format(momentForm), r.from, r.to, r.because, attempt})
+		t.add(r.at.Local().Format(momentForm), r.from, r.to, r.because, attempt)
 	}
 	fmt.Fprintln(a.out)
 	return printTable(a.out, t)
