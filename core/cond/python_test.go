@@ -54,7 +54,7 @@ func askPython[T any](t *testing.T, requests []T) []string {
 // JOBQ_TEST_LONG set it asks many more.
 func TestRandomConditionsAgreeWithPython(t *testing.T) {
 	t.Parallel()
-	number := 4_000
+	number := 20_000
 	if os.Getenv("JOBQ_TEST_LONG") != "" {
 		number = 100_000
 	}
