@@ -36,7 +36,7 @@ type Workflow struct {
 	// BornAttempt is HighestAttempt of the life before: the attempts of this one are
 	// above it.
 	BornAttempt uint32
-	Status         WorkflowStatus
+	Status      WorkflowStatus
 	// CancelRequested is set from the cancel command until retry, rerun or mark.
 	CancelRequested bool
 	// Namespace is put in front of every queue name and the inbox; empty but in
