@@ -144,7 +144,7 @@ type weather struct {
 // perCall are the faults that strike single calls, with their highest rate in
 // thousandths.
 var perCall = [faultKinds]int{
-	FailBefore: 60, AnswerLost: 60, Slow: 20, Throttle: 40, Conflict: 120, StopBefore: 10, StopAfter: 10,
+	FailBefore: 60, AnswerLost: 60, Slow: 20, Throttle: 100, Conflict: 120, StopBefore: 10, StopAfter: 10,
 	Pause: 3, EmptyReceive: 150, MessageLost: 60, Duplicate: 40,
 }
 

@@ -56,7 +56,7 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	case FailBefore, OutputsDown:
 		return g.trace(o, key, f, lost(o))
 	case Throttle:
-		pause := time.Duration(w.weather.random.Int64N(int64(20 * time.Second)))
+		pause := time.Duration(w.weather.random.Int64N(int64(40 * time.Second)))
 		return g.trace(o, key, f, fault.New(fault.Throttled, "the service is busy").WithRetryAfter(pause))
 	case Conflict:
 		return g.trace(o, key, f, fault.New(fault.Conflict, "another writer came first"))

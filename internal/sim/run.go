@@ -95,7 +95,7 @@ func (w *World) drawTime(most time.Duration) time.Duration {
 func (w *World) drawOrder(id string) *order {
 	wl := &w.o.Workloads[w.draw.IntN(len(w.o.Workloads))]
 	o := &order{at: w.drawTime(w.o.Storm + time.Minute), wf: wl.ID, id: id, workload: wl}
-	kinds := []string{"cancel", "cancel", "cancel", "retry", "retry", "retry", "rerun", "mark", "purge", "submit", "flag", "rubbish"}
+	kinds := []string{"cancel", "cancel", "cancel", "retry", "retry", "retry", "rerun", "mark", "purge", "submit", "flag", "flag", "rubbish"}
 	o.kind = kinds[w.draw.IntN(len(kinds))]
 	tasks := wl.Definition.Tasks
 	o.tasks = []string{tasks[w.draw.IntN(len(tasks))].Name}
@@ -107,7 +107,7 @@ func (w *World) drawOrder(id string) *order {
 // schedule lets the faults that come by time happen now and then in the storm.
 func (w *World) schedule(f Fault) {
 	mean := map[Fault]time.Duration{
-		QueueMissing: 4 * time.Minute, QueueCleared: 4 * time.Minute, OutputsDown: 3 * time.Minute,
+		QueueMissing: time.Minute, QueueCleared: 4 * time.Minute, OutputsDown: 3 * time.Minute,
 		MachineFreeze: 3 * time.Minute, MachineLost: 2 * time.Minute, WorkerStop: 2 * time.Minute,
 	}[f]
 	if mean == 0 || !w.o.Faults.Has(f) {
@@ -129,6 +129,9 @@ func (w *World) strike(f Fault) {
 	case QueueMissing, QueueCleared:
 		names := w.ledger.queueNames()
 		name := names[w.draw.IntN(len(names))]
+		if w.draw.IntN(2) == 0 {
+			name = inbox // where most can be lost
+		}
 		w.count(f)
 		w.ledger.harmAll()
 		if n, err := w.admin.Queues.Queue(name).Clear(context.Background()); err == nil && w.recording() {
