@@ -57,7 +57,31 @@ func newRoot(a *app) *cobra.Command {
 	for _, verb := range verbs(a) {
 		root.AddCommand(verb)
 	}
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [VERB]", Short: "Show how a verb is called", Long: "Show how a verb is called; jobq VERB --help does the same.", GroupID: groupFile,
+		Args: cobra.ArbitraryArgs, RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) },
+	})
+	root.SetUsageTemplate(usageTemplate(root))
 	return root
+}
+
+// helpOn prints the help of the verb that words name.
+func helpOn(root *cobra.Command, words []string) error {
+	c, rest, err := root.Find(words)
+	if err != nil || len(rest) > 0 {
+		return noVerb(root, words)
+	}
+	return c.Help()
+}
+
+// usageTemplate is that of package cobra with the words of jobq.
+func usageTemplate(root *cobra.Command) string {
+	return strings.NewReplacer(
+		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "",
+		"{{.UseLine}}{{end}}", "{{if and .HasParent .HasAvailableSubCommands}}{{.CommandPath}} VERB{{else}}{{.UseLine}}{{end}}{{end}}",
+		"{{.CommandPath}} [command] --help", "{{.CommandPath}} VERB --help",
+		"more information about a command", "more about one",
+	).Replace(root.UsageTemplate())
 }
 
 // verb builds one command. run is called with its settings resolved.

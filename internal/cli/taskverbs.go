@@ -28,7 +28,7 @@ func (a *app) taskVerb(use, short string, least, most int, run func(t *taskapi.T
 }
 
 func newOutput(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "output", Short: "Inside a task: leave its output", GroupID: groupTask,
+	cmd := &cobra.Command{Use: "output", Short: "Leave the output of the task", GroupID: groupTask,
 		Args: cobra.ArbitraryArgs, RunE: needsSubverb}
 	set := a.taskVerb("set JSON|-", "Make one JSON document the output of this task; - reads it from standard input", 1, 1,
 		func(t *taskapi.Task, args []string) error {
@@ -61,7 +61,7 @@ func newOutput(a *app) *cobra.Command {
 }
 
 func newUpstream(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "upstream", Short: "Inside a task: read the outputs of its parents", GroupID: groupTask,
+	cmd := &cobra.Command{Use: "upstream", Short: "Read the outputs of its parents", GroupID: groupTask,
 		Args: cobra.ArbitraryArgs, RunE: needsSubverb}
 	var asJSON bool
 	get := a.taskVerb("get NAME [PATH]", "Print the output of a parent, or the part of it that PATH names", 1, 2,

@@ -172,10 +172,13 @@ func (a *app) observe(stop context.CancelCauseFunc) func(protocol.Event) {
 			if ended == nil {
 				return
 			}
-			log.Info("task ended", "success", ended.Success, "reason", string(ended.Reason), obs.KeyError, ended.Error)
 			if ended.Success {
+				log.Info("task ended", "success", true)
 				failures.Store(0)
-			} else if n := failures.Add(1); limit > 0 && n > limit {
+				return
+			}
+			log.Info("task ended", "success", false, "reason", string(ended.Reason), obs.KeyError, ended.Error)
+			if n := failures.Add(1); limit > 0 && n > limit {
 				stop(errFailures)
 			}
 		case protocol.GivenBack:

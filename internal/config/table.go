@@ -77,7 +77,7 @@ func outputSettings() []Setting {
 		{Name: Verbose, Letter: "v", Env: []string{"JOBQ_VERBOSE"}, Default: "0", Kind: Number, Verbs: everywhere(),
 			Doc: "Log more on stderr: -v what happens, -vv every step."},
 		{Name: Quiet, Letter: "q", Env: []string{"JOBQ_QUIET"}, Default: "false", Kind: Switch, Verbs: everywhere(),
-			Doc: "Write nothing on stderr but errors; run does not show what tasks write, which `jobq logs` has."},
+			Doc: "Write nothing on stderr but errors; of what tasks write, run shows their standard output alone."},
 		{Name: LogJSON, Env: []string{"JOBQ_LOG_JSON"}, Default: "false", Kind: Switch, Verbs: everywhere(),
 			Doc: "Log in JSON, one object a line."},
 		{Name: Color, Env: []string{"JOBQ_COLOR"}, Default: "auto", Verbs: everywhere(),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -83,7 +84,23 @@ func CheckDocument(body []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	var first json.RawMessage
 	if err := dec.Decode(&first); err != nil {
-		return fault.Wrap(fault.Invalid, err, "the output is not JSON (NaN and Infinity are none either)")
+		return notJSON(body, err)
 	}
 	return fault.Newf(fault.Invalid, "the output goes on after its first JSON document, at byte %d; it must be exactly one", dec.InputOffset())
+}
+
+// notJSON says in our words what is wrong with body.
+func notJSON(body []byte, err error) error {
+	text := "the output is not JSON: it is cut off"
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok && !errors.Is(err, io.ErrUnexpectedEOF) && int(e.Offset) <= len(body) {
+		const shown = 20
+		at := max(int(e.Offset)-1, 0)
+		text = fmt.Sprintf("the output is not JSON at byte %d: %q", at+1, bytes.ToValidUTF8(body[at:min(at+shown, len(body))], nil))
+	}
+	for _, word := range []string{"NaN", "Infinity"} {
+		if bytes.Contains(body, []byte(word)) {
+			text += " (" + word + " is no JSON)"
+		}
+	}
+	return fault.New(fault.Invalid, text).WithRemedy("write one JSON document; a text has quotes: '\"done\"'")
 }

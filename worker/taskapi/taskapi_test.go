@@ -66,8 +66,9 @@ func TestSetOutputRefusesWhatIsNotOneDocument(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, says string }{
 		"nothing":           {" \n", "empty"},
-		"text":              {"hello", "not JSON"},
-		"cut off":           {`{"a": `, "not JSON"},
+		"text":              {"hello", `not JSON at byte 1: "hello"`},
+		"a stray comma":     {`{"a": 1,}`, `not JSON at byte 9: "}"`},
+		"cut off":           {`{"a": `, "not JSON: it is cut off"},
 		"NaN":               {"NaN", "NaN"},
 		"two documents":     {"{}\n[]", "at byte 2"},
 		"a byte order mark": {"\ufeff{}", "byte order mark"},
