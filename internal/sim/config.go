@@ -17,7 +17,7 @@ const (
 	// Storage is Azure Queue Storage: no deduplication, native release, no waiting
 	// receive, a count that can be read.
 	Storage Personality = iota
-	// ServiceBus drops ids that it knows for minutes, ends a message after ten
+	// ServiceBus drops ids that it knows for a day, ends a message after ten
 	// deliveries and has no native release.
 	ServiceBus
 )
@@ -37,7 +37,7 @@ func (p Personality) props() port.QueueProps {
 	if p == ServiceBus {
 		return port.QueueProps{
 			MaxMessage: 256 << 10, MaxDelay: 24 * time.Hour, MaxLock: 5 * time.Minute,
-			Deduplicates: true, DedupWindow: 10 * time.Minute, DeliveryLimit: 10, CountReadable: true,
+			Deduplicates: true, DedupWindow: 24 * time.Hour, DeliveryLimit: 10, CountReadable: true,
 		}
 	}
 	return port.QueueProps{

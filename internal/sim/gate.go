@@ -41,7 +41,9 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 		panic(killed{})
 	}
 	p.calls++
-	w.calls++
+	if w.calls++; w.calls == maxCalls {
+		w.violate("no busy loop", "%d store calls in one history, the last by %s: %s %s", w.calls, p.name, o, key)
+	}
 	f := g.fate(o, key)
 	if f == none && o.outputs() && w.outputsDownUntil > w.s.now {
 		f = OutputsDown
@@ -86,6 +88,9 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	}
 	return err
 }
+
+// maxCalls is more store calls than any history needs.
+const maxCalls = 500_000
 
 // fate decides what goes wrong with a call.
 func (g *gate) fate(o op, key string) Fault {

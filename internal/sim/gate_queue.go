@@ -62,7 +62,10 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 		}
 		if struck == MessageLost {
 			w.ledger.lose(v.name, messages[at].Body)
-			stored = slices.Delete(slices.Clone(messages), at, at+1)
+			w.lostIDs[v.name+" "+messages[at].ID] = true
+		}
+		if len(w.lostIDs) > 0 {
+			stored = slices.DeleteFunc(slices.Clone(messages), v.swallows)
 		}
 		if errs = v.inner.Send(ctx, stored); errs == nil {
 			for _, m := range stored {
@@ -89,6 +92,17 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 		return errs
 	}
 	return repeat(err, len(messages))
+}
+
+// swallows reports whether m is lost: at this moment, or because a message of its
+// id was, which a queue that drops known ids still knows.
+func (v queue) swallows(m port.Message) bool {
+	id := v.name + " " + m.ID
+	lost := v.g.w.lostIDs[id]
+	if lost && !v.inner.Props().Deduplicates {
+		delete(v.g.w.lostIDs, id)
+	}
+	return lost
 }
 
 // first returns the first error that is one.

@@ -28,6 +28,7 @@ type World struct {
 	calls        int
 	striking     Fault
 	missing      map[string]bool
+	lostIDs      map[string]bool
 	dueWritten   map[string]time.Duration
 	coordinators []*coordinatorProcess
 	workers      []*workerProcess
@@ -55,7 +56,7 @@ func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Oracle
 
 // newWorld makes the world of c, with nobody in it.
 func newWorld(c Config, p *pool) *World {
-	w := &World{o: c, striking: none, missing: map[string]bool{}, dueWritten: map[string]time.Duration{}}
+	w := &World{o: c, striking: none, missing: map[string]bool{}, lostIDs: map[string]bool{}, dueWritten: map[string]time.Duration{}}
 	w.hash = newHash(c.Seed)
 	w.draw = w.stream()
 	w.s = newScheduler(w.stream(), p)

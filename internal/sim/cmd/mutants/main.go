@@ -9,9 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"jobq/internal/sim"
@@ -145,9 +147,33 @@ func rewrite(doc, table string) error {
 		return err
 	}
 	before, rest, ok1 := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
+	old, after, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
 		return fmt.Errorf("%s has no place for the table", doc)
 	}
+	table = merge(old, table)
 	return os.WriteFile(doc, []byte(before+begin+table+end+after), 0o644)
+}
+
+// merge keeps the lines of defects that were not played now.
+func merge(old, now string) string {
+	name := func(line string) string {
+		_, rest, _ := strings.Cut(line, "(`")
+		name, _, _ := strings.Cut(rest, "`)")
+		return name
+	}
+	lines := map[string]string{}
+	for _, text := range []string{old, now} {
+		for line := range strings.Lines(text) {
+			if n := name(line); n != "" {
+				lines[n] = line
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("| defect | found by | after histories |\n|---|---|---|\n")
+	for _, n := range slices.Sorted(maps.Keys(lines)) {
+		b.WriteString(lines[n])
+	}
+	return b.String()
 }
