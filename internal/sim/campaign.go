@@ -122,6 +122,9 @@ func (s *Summary) Missing(set FaultSet) []string {
 			missing = append(missing, "path "+p.String())
 		}
 	}
+	if s.Counts.Steps == 0 {
+		missing = append(missing, "a step in quiet")
+	}
 	return missing
 }
 
@@ -141,6 +144,7 @@ func (s *Summary) Print(out io.Writer) {
 	for p := range paths {
 		fmt.Fprintf(out, "  %-40s %12d\n", p, s.Counts.Paths[p])
 	}
+	fmt.Fprintf(out, "\n%d steps in quiet, each within %v\n", s.Counts.Steps, stepTime)
 	fmt.Fprintln(out, "\nworkflows by final status")
 	for _, status := range sortedKeys(s.Counts.Ended) {
 		fmt.Fprintf(out, "  %-40s %12d\n", status, s.Counts.Ended[status])

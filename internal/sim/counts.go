@@ -49,6 +49,8 @@ func (p Path) String() string { return pathNames[p] }
 type Counts struct {
 	Faults [faultKinds]int64
 	Paths  [paths]int64
+	// Steps counts those that had to be prompt.
+	Steps int64
 	// Ended counts workflows by their final status.
 	Ended map[string]int64
 }
@@ -61,6 +63,7 @@ func (c *Counts) Add(o Counts) {
 	for i, n := range o.Paths {
 		c.Paths[i] += n
 	}
+	c.Steps += o.Steps
 	for status, n := range o.Ended {
 		if c.Ended == nil {
 			c.Ended = map[string]int64{}

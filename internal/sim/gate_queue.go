@@ -130,11 +130,15 @@ func (v queue) Receive(ctx context.Context, o port.ReceiveOptions) (ds []port.De
 	w := v.g.w
 	end := w.s.now + o.Wait
 	for {
+		asked := w.s.now
 		err = v.call(ctx, opReceive, v.name, func(ctx context.Context) (err error) {
 			if w.striking == EmptyReceive {
 				return nil
 			}
 			ds, err = v.inner.Receive(ctx, port.ReceiveOptions{Max: o.Max, Lock: o.Lock})
+			for i := range ds {
+				w.ledger.delivered(v.g.p, v.name, ds[i], asked)
+			}
 			return err
 		})
 		if err != nil || len(ds) > 0 || !v.Props().CanWait || w.s.now >= end {

@@ -52,6 +52,7 @@ func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 	if before != nil {
 		l.moved(p, wf, before, s)
 	}
+	l.owes(p, wf, before, s)
 	if wf.endedAt = 0; s.Status.Ended() {
 		wf.endedAt = w.s.now
 	}
