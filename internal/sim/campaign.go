@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -160,15 +158,4 @@ func (f Failure) Command() string {
 		return "go run ./internal/sim/cmd/exhaustive (" + f.Config.What + ")"
 	}
 	return fmt.Sprintf("jobq simulate --seed %d --queue %s", f.Config.Seed, f.Config.Personality)
-}
-
-// oracles lists the names of violated rules, each once.
-func (s *Summary) oracles() string {
-	var names []string
-	for _, f := range s.Failures {
-		if !slices.Contains(names, f.Violation.Oracle) {
-			names = append(names, f.Violation.Oracle)
-		}
-	}
-	return strings.Join(names, ", ")
 }

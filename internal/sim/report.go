@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -44,4 +45,34 @@ func Explain(out io.Writer, f Failure) {
 func idle(line string) bool {
 	return strings.HasSuffix(line, ": ok") &&
 		(strings.Contains(line, " receive ") || strings.Contains(line, " acquire lease ") || strings.Contains(line, " list "))
+}
+
+// Table returns s as Markdown.
+func (s *Summary) Table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s random histories, %s store calls, %.0f hours of virtual time, %d violations.\n\n",
+		grouped(int64(s.Histories)), grouped(s.Calls), s.Virtual.Hours(), len(s.Failures))
+	b.WriteString("| fault | injected |\n|---|---|\n")
+	for f := range faultKinds {
+		fmt.Fprintf(&b, "| %s | %s |\n", f, grouped(s.Counts.Faults[f]))
+	}
+	b.WriteString("\n| path of recovery | taken |\n|---|---|\n")
+	for p := range paths {
+		fmt.Fprintf(&b, "| %s | %s |\n", p, grouped(s.Counts.Paths[p]))
+	}
+	fmt.Fprintf(&b, "| step in quiet, within %v | %s |\n", stepTime, grouped(s.Counts.Steps))
+	b.WriteString("\n| workflows ended as | |\n|---|---|\n")
+	for _, status := range sortedKeys(s.Counts.Ended) {
+		fmt.Fprintf(&b, "| %s | %s |\n", status, grouped(s.Counts.Ended[status]))
+	}
+	return b.String()
+}
+
+// grouped writes n with a comma at each thousand.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }

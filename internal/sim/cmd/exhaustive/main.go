@@ -6,8 +6,11 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"jobq/internal/sim"
@@ -15,27 +18,30 @@ import (
 
 func main() {
 	tasks := flag.Int("tasks", 4, "largest graph")
+	doc := flag.String("doc", "", "file whose figures of exhaustive histories are to be rewritten")
 	flag.Parse()
-	os.Exit(play(*tasks))
+	os.Exit(play(*tasks, *doc))
 }
 
-func play(tasks int) int {
+func play(tasks int, doc string) int {
 	failures, histories := 0, 0
 	began := time.Now()
 	var names []string
 	var parts []func() sim.Summary
+	rows := map[string]int{}
 	for _, p := range sim.Personalities() {
 		for _, c := range sim.Crashes(tasks) {
-			names = append(names, fmt.Sprintf("stop: %-34s %-10s", c.Name, p))
+			names = append(names, "stop or lost answer: "+c.Name)
 			parts = append(parts, func() sim.Summary { return c.Run(p, time.Now, nil) })
 		}
 		for _, r := range sim.Races() {
-			names = append(names, fmt.Sprintf("race: %-34s %-10s", r.Name, p))
+			names = append(names, "two coordinators: "+r.Name)
 			parts = append(parts, func() sim.Summary { return r.Run(p, time.Now, nil) })
 		}
 	}
 	sim.Play(parts, runtime.GOMAXPROCS(0), func(part int, s sim.Summary) {
-		fmt.Printf("%s %8d histories %10d calls %8v\n", names[part], s.Histories, s.Calls, s.Took.Round(time.Millisecond))
+		rows[names[part]] += s.Histories
+		fmt.Printf("%-52s %8d histories %10d calls %8v\n", names[part], s.Histories, s.Calls, s.Took.Round(time.Millisecond))
 		for _, f := range s.Failures {
 			fmt.Printf("VIOLATION %v\n  in: %s, %s\n", f.Violation, f.Config.Workloads[0].Definition.Name, f.Config.What)
 		}
@@ -43,8 +49,25 @@ func play(tasks int) int {
 		histories += s.Histories
 	})
 	fmt.Printf("%d histories in %v, %d violations\n", histories, time.Since(began).Round(time.Second), failures)
+	if doc != "" {
+		if err := sim.RewriteDocument(doc, "exhaustive", func(string) string { return table(rows, histories, failures) }); err != nil {
+			fmt.Fprintln(os.Stderr, "exhaustive:", err)
+			return 2
+		}
+	}
 	if failures > 0 {
 		return 1
 	}
 	return 0
+}
+
+// table returns the histories of every part, those of both kinds of queues
+// together, as Markdown.
+func table(rows map[string]int, histories, failures int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d histories, %d violations.\n\n| part | histories |\n|---|---|\n", histories, failures)
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(&b, "| %s | %d |\n", name, rows[name])
+	}
+	return b.String()
 }

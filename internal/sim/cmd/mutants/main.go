@@ -67,7 +67,7 @@ func run(root, only string, last uint64, doc string) (survived int, err error) {
 	if doc == "" {
 		return survived, nil
 	}
-	return survived, rewrite(doc, table.String())
+	return survived, sim.RewriteDocument(doc, "mutants", func(old string) string { return merge(old, table.String()) })
 }
 
 // copyModule copies what the simulation is built from.
@@ -136,23 +136,6 @@ func hunt(m sim.Mutant, root string, last uint64) (line string, found bool, err 
 		return fmt.Sprintf("| %s (`%s`) | **survived** | %d |\n", m.What, m.Name, result.Histories), false, nil
 	}
 	return fmt.Sprintf("| %s (`%s`) | %s | %d |\n", m.What, m.Name, result.Oracle, result.Histories), true, nil
-}
-
-// Marks of the table in the document.
-const begin, end = "<!-- mutants: begin -->\n", "<!-- mutants: end -->\n"
-
-func rewrite(doc, table string) error {
-	text, err := os.ReadFile(doc)
-	if err != nil {
-		return err
-	}
-	before, rest, ok1 := strings.Cut(string(text), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("%s has no place for the table", doc)
-	}
-	table = merge(old, table)
-	return os.WriteFile(doc, []byte(before+begin+table+end+after), 0o644)
 }
 
 // merge keeps the lines of defects that were not played now.

@@ -22,6 +22,7 @@ func main() {
 	history := flag.String("history", "", "print the history of the first seed on this kind of queues: storage or servicebus")
 	explain := flag.Bool("explain", false, "print the first history that broke a promise, made smaller")
 	file := flag.String("file", "", "a workflow to play instead of random ones")
+	doc := flag.String("doc", "", "file whose figures of random histories are to be rewritten")
 	flag.Parse()
 	shape, err := shapeOf(*file)
 	if err != nil {
@@ -31,7 +32,7 @@ func main() {
 	if *history != "" {
 		os.Exit(tell(*first, *history, *faults, shape))
 	}
-	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, *explain, shape))
+	os.Exit(play(*first, *last, *faults, *stop, *complete, *asJSON, *explain, *doc, shape))
 }
 
 // shapeOf reads a workflow that every history is to play, nil for none.
@@ -50,7 +51,7 @@ func shapeOf(file string) (func(*sim.Config), error) {
 	return sim.Graph(d), nil
 }
 
-func play(first, last uint64, faults string, stop int, complete, asJSON, explain bool, shape func(*sim.Config)) int {
+func play(first, last uint64, faults string, stop int, complete, asJSON, explain bool, doc string, shape func(*sim.Config)) int {
 	set, ok := sim.ParseFaults(faults)
 	if !ok {
 		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
@@ -67,6 +68,12 @@ func play(first, last uint64, faults string, stop int, complete, asJSON, explain
 	missing := sum.Missing(set)
 	for _, what := range missing {
 		fmt.Println("never happened:", what)
+	}
+	if doc != "" {
+		if err := sim.RewriteDocument(doc, "figures", func(string) string { return sum.Table() }); err != nil {
+			fmt.Fprintln(os.Stderr, "simulate:", err)
+			return 2
+		}
 	}
 	if len(sum.Failures) > 0 || complete && len(missing) > 0 {
 		return 1
