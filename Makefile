@@ -52,8 +52,13 @@ gen: ## rewrite generated files: states, schema, settings, usage texts
 	go test ./internal/config -update
 	go test ./internal/cli -run 'Usage|Scripts' -update
 
-simulate: ## 10,000 random histories on each kind of queue, then every crash of the small cases
+simulate: ## 10,000 random histories on each kind of queue, public workflows, every crash of the small cases
 	@scripts/timed "random histories" go run ./internal/sim/cmd/simulate -complete -last 10000
+	@for graph in wf-montage103 wf-epigenomics41 gha-uv-ci22-code-pr argo-depends; do \
+		file=../shared/cases/dags/$$graph.yaml; \
+		if [ -e $$file ]; then scripts/timed "1,000 histories of $$graph" go run ./internal/sim/cmd/simulate -file $$file -last 500 || exit 1; \
+		else echo "$$graph is left out: $$file is not there"; fi; \
+	done
 	@scripts/timed "every crash, every race" go run ./internal/sim/cmd/exhaustive
 
 mutants: ## put each known defect in and see the simulation catch it; rewrites the table

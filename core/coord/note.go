@@ -87,21 +87,29 @@ func (c *Coordinator) takeTurn(j *job) (mine bool) {
 }
 
 // nextTurn returns what waits for the one who has the turn, as one job, or gives
-// the turn back.
+// the turn back. A process that stood still has old messages and new ones: the
+// old ones must not take the time of the others.
 func (c *Coordinator) nextTurn(wf string) (next *job) {
+	var late []*job
 	c.note(wf, func(n *note) {
 		for _, j := range n.waiting {
-			if next == nil {
+			switch {
+			case c.late(j):
+				late = append(late, j)
+			case next == nil:
 				next = j
-				continue
-			}
-			next.items = append(next.items, j.items...)
-			if j.received.Before(next.received) {
-				next.received = j.received
+			default:
+				next.items = append(next.items, j.items...)
+				if j.received.Before(next.received) {
+					next.received = j.received
+				}
 			}
 		}
 		n.waiting, n.turn = nil, next != nil
 	})
+	for _, j := range late {
+		c.leave(j)
+	}
 	return next
 }
 

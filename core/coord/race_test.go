@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,4 +132,47 @@ func TestALateRemovalKeepsTheDueRowOfARetry(t *testing.T) {
 			t.Errorf("due: %+v, %v, want the row of w", due, err)
 		}
 	})
+}
+
+// Messages that waited for a slow round until there was no time for them leave
+// those that came later alone.
+func TestOldMessagesDoNotTakeTheTimeOfNewOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		three := graph("A", "B", "C")
+		w.Know(three)
+		mustSubmit(t, w.Start("client"), "w", three)
+		slow := w.Start("slow", faults.First(once("States.Save", 14*time.Second), once("Queue.Acknowledge", 14*time.Second)))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := slow.Serve(ctx); err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+		})
+		report(t, w, "w", "A")
+		time.Sleep(time.Second)
+		report(t, w, "w", "B") // has waited for 27 s when its turn comes
+		time.Sleep(24 * time.Second)
+		report(t, w, "w", "C") // for 4 s
+		time.Sleep(10 * time.Second)
+		expect(t, w, "after the slow round", "w running   A:completed B:running C:completed")
+		time.Sleep(30 * time.Second)
+		expect(t, w, "once its lock has ended", "w completed   A:completed B:completed C:completed")
+		stop()
+		wg.Wait()
+	})
+}
+
+// once delays the first call of one operation.
+func once(op string, d time.Duration) faults.Decide {
+	var met atomic.Bool
+	return func(c faults.Call) faults.Fate {
+		if c.Op == op && met.CompareAndSwap(false, true) {
+			return faults.Fate{Delay: d}
+		}
+		return faults.Fate{}
+	}
 }

@@ -67,12 +67,22 @@ func (c *Coordinator) round(ctx context.Context, start time.Time, deliveries []p
 // runMessages applies and settles the messages of a job, unless their locks would
 // end meanwhile: then they come back by themselves.
 func (c *Coordinator) runMessages(ctx context.Context, j *job) {
-	if c.sched.Now().Sub(j.received) > c.o.roundTime()*3/2 {
-		c.stats.released.Add(int64(len(j.items)))
-		c.log.Warn("messages come back by themselves, there was no time for them", "workflow", j.wf, "messages", len(j.items))
+	if c.late(j) {
+		c.leave(j)
 		return
 	}
 	c.settle(ctx, j, c.run(ctx, j))
+}
+
+// late reports whether the locks of a job's messages would end while it runs.
+func (c *Coordinator) late(j *job) bool {
+	return c.sched.Now().Sub(j.received) > c.o.roundTime()*3/2
+}
+
+// leave lets the messages of a job come back by themselves.
+func (c *Coordinator) leave(j *job) {
+	c.stats.released.Add(int64(len(j.items)))
+	c.log.Warn("messages come back by themselves, there was no time for them", "workflow", j.wf, "messages", len(j.items))
 }
 
 // group sorts deliveries into jobs, in the order of their first message.
