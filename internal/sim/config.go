@@ -101,6 +101,8 @@ type Config struct {
 	incidents []func(w *World)
 	// idle is how long coordinators rest between empty receives; 0 is their default.
 	idle time.Duration
+	// sweepEvery is the rhythm of sweeps; 0 is the default of coordinators.
+	sweepEvery time.Duration
 	// evictions is the chance of a machine to be taken away within an hour.
 	evictions float64
 }

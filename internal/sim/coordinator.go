@@ -31,7 +31,7 @@ func (w *World) options(p *process) coord.Options {
 	o := coord.Options{
 		Prefix: "sim/test", Inbox: inbox, Parallel: 4, Random: p.random.Uint64,
 		ForeignWorkers: w.o.Foreign > 0, BatchSize: 1 + int(w.o.Seed%16),
-		Logger: w.logger(p), IdleSleep: w.o.idle,
+		Logger: w.logger(p), IdleSleep: w.o.idle, SweepInterval: w.o.sweepEvery,
 	}
 	if w.o.Seed%3 == 0 {
 		o.NoEvents = true

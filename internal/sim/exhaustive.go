@@ -32,6 +32,7 @@ func Crashes(most int) []Crash {
 		{Name: "coordinator during a cancel", Tasks: most, role: coordinatorRole, name: "coordinator-1.1", order: "cancel"},
 		{Name: "retry", Tasks: most, role: callerRole, name: "caller-retry.1", order: "retry"},
 		{Name: "coordinator during a retry", Tasks: most, role: coordinatorRole, name: "coordinator-1.1", order: "retry"},
+		{Name: "coordinator during the cancel of a script", Tasks: min(most, 3), role: coordinatorRole, name: "coordinator-1.1", order: "flag"},
 	}
 }
 
@@ -116,8 +117,11 @@ func (c Crash) config(personality Personality, wl Workload) Config {
 	}
 	if c.order != "" {
 		at := 3 * time.Second
-		if c.order == "retry" {
+		switch c.order {
+		case "retry":
 			at = 12 * time.Second
+		case "flag": // the sweep alone sees what scripts write
+			config.Sweeps, config.sweepEvery = true, 3*time.Second
 		}
 		config.orders = []order{{at: at, kind: c.order, wf: wl.ID, id: c.order}}
 	}

@@ -17,8 +17,13 @@ const stepTime = 5 * time.Second
 // the longest travel and the longest pause that a throttled one was told.
 const calmFor = 4 * time.Minute
 
-// prompt reports whether steps of p that began at since must be prompt: nothing of the storm is
-// left, the network is even, p can read every state and did not stand still.
+// thawTime is how long after a pause what a process began before it may still be
+// repeated: it counts the locks of its messages from then.
+const thawTime = time.Minute
+
+// prompt reports whether steps of p that began at since must be prompt: nothing
+// of the storm is left, the network is even, p can read every state and did not
+// stand still.
 func (l *ledger) prompt(p *process, since time.Duration) bool {
 	w := l.w
 	const lasting = FaultSet(1<<Slow | 1<<Throttle | 1<<Pause | 1<<LateEffect | 1<<OutputsDown | 1<<Duplicate)
@@ -26,8 +31,9 @@ func (l *ledger) prompt(p *process, since time.Duration) bool {
 	if w.o.Faults&lasting != 0 {
 		quiet += calmFor
 	}
-	return since >= quiet && w.o.Network != Ragged && w.o.script == nil &&
-		(p.newer || !w.o.Faults.Has(NewFormat)) && !p.dead && p.role == coordinatorRole && p.frozenUntil <= since
+	awake := p.frozenUntil == 0 || p.frozenUntil+thawTime <= since
+	able := p.role == coordinatorRole && !p.dead && (p.newer || !w.o.Faults.Has(NewFormat))
+	return since >= quiet && awake && able && w.o.Network != Ragged && w.o.script == nil
 }
 
 // due calls look once the time for a step of p is over, unless p ended or stood
