@@ -245,6 +245,10 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		return engine.Answer{}, err
 	}
 	e, err := c.read(ctx, m.Workflow)
+	if purged, ok := errors.AsType[*purgedError](err); ok {
+		// Perhaps by this very command, which another process brought to its end.
+		return purgedAnswer(m, purged)
+	}
 	if err != nil {
 		return engine.Answer{}, errors.Join(cause, err)
 	}

@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"jobq/core/fault"
@@ -39,4 +40,25 @@ func (c *Coordinator) putBack(ctx context.Context, wf string, d *port.Delivery, 
 		{ID: c.newID(), Body: d.Body, Delay: pause},
 		{ID: c.newID(), Body: wake, Delay: pause},
 	}))
+}
+
+// Reconsider judges d, which a host that counts failures moved to the poison queue
+// of the inbox: no count is a verdict. What may be applied goes back into the inbox
+// as a copy with a wake behind it; then verdict is nil, as it is where the workflow
+// was purged and nobody needs d. Otherwise verdict says why d stays where it is.
+// With an error d must be looked at again.
+func (c *Coordinator) Reconsider(ctx context.Context, d port.Delivery) (verdict, err error) {
+	in, undecodable := msg.DecodeInbox(d.Body)
+	if undecodable != nil {
+		return undecodable, nil
+	}
+	wf := workflowOf(in)
+	_, err = c.read(ctx, wf)
+	if absent, ok := errors.AsType[*absentError](err); ok {
+		return absent, nil
+	}
+	if _, purged := errors.AsType[*purgedError](err); purged {
+		return nil, nil
+	}
+	return nil, c.putBack(ctx, wf, &d, err)
 }

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
@@ -89,7 +90,7 @@ func (c *Coordinator) takeTurn(j *job) (mine bool) {
 // nextTurn returns what waits for the one who has the turn, as one job, or gives
 // the turn back. A process that stood still has old messages and new ones: the
 // old ones must not take the time of the others.
-func (c *Coordinator) nextTurn(wf string) (next *job) {
+func (c *Coordinator) nextTurn(ctx context.Context, wf string) (next *job) {
 	var late []*job
 	c.note(wf, func(n *note) {
 		for _, j := range n.waiting {
@@ -108,7 +109,7 @@ func (c *Coordinator) nextTurn(wf string) (next *job) {
 		n.waiting, n.turn = nil, next != nil
 	})
 	for _, j := range late {
-		c.leave(j)
+		c.leave(ctx, j)
 	}
 	return next
 }

@@ -58,17 +58,17 @@ func (c *Coordinator) round(ctx context.Context, start time.Time, deliveries []p
 		if !c.takeTurn(jobs[i]) {
 			return
 		}
-		for j := jobs[i]; j != nil; j = c.nextTurn(j.wf) {
+		for j := jobs[i]; j != nil; j = c.nextTurn(ctx, j.wf) {
 			c.runMessages(ctx, j)
 		}
 	})
 }
 
 // runMessages applies and settles the messages of a job, unless their locks would
-// end meanwhile: then they come back by themselves.
+// end meanwhile: then they come back by themselves, or are put back.
 func (c *Coordinator) runMessages(ctx context.Context, j *job) {
 	if c.late(j) {
-		c.leave(j)
+		c.leave(ctx, j)
 		return
 	}
 	c.settle(ctx, j, c.run(ctx, j))
@@ -79,10 +79,20 @@ func (c *Coordinator) late(j *job) bool {
 	return c.sched.Now().Sub(j.received) > c.o.roundTime()*3/2
 }
 
-// leave lets the messages of a job come back by themselves.
-func (c *Coordinator) leave(j *job) {
+var errNoTime = fault.New(fault.Unavailable, "there was no time for the message")
+
+// leave lets the messages of a job come back by themselves. Those of a host do
+// not: it removes what it is told nothing of.
+func (c *Coordinator) leave(ctx context.Context, j *job) {
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "putting messages back")
+	defer cancel()
 	c.stats.released.Add(int64(len(j.items)))
-	c.log.Warn("messages come back by themselves, there was no time for them", "workflow", j.wf, "messages", len(j.items))
+	c.log.Warn("messages come back later, there was no time for them", "workflow", j.wf, "messages", len(j.items))
+	for _, it := range j.items {
+		if it.delivery != nil && hosted(it.delivery) {
+			j.unsettled = cmp.Or(j.unsettled, c.putBack(ctx, j.wf, it.delivery, errNoTime))
+		}
+	}
 }
 
 // group sorts deliveries into jobs, in the order of their first message.

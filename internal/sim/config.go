@@ -66,7 +66,8 @@ type Config struct {
 	// Storm is how long faults last.
 	Storm        time.Duration
 	Coordinators int
-	// Functions are coordinators that are called per message, as a host does.
+	// Hosted says that function hosts call the coordinators.
+	Hosted           bool
 	Workers, Foreign int
 	// Slots is how many commands a worker runs at a time.
 	Slots    int
@@ -160,6 +161,7 @@ func Draw(seed uint64, p Personality, allowed FaultSet) Config {
 	if r.IntN(3) == 0 {
 		c.CrashLimit = 2 + r.IntN(2)
 	}
+	c.Hosted = r.IntN(4) == 0
 	for i := range 1 + min(r.IntN(4), r.IntN(4)) {
 		c.Workloads = append(c.Workloads, Workload{ID: fmt.Sprintf("w%d", i+1), Definition: drawDefinition(r)})
 	}

@@ -17,7 +17,8 @@ type coordinatorProcess struct {
 	index int
 	p     *process
 	c     *coord.Coordinator
-	// counted is what of its counters is in World.Counts already.
+	// host calls c where the world is one of functions, nil where c serves itself.
+	host   *functionHost
 	starts int
 }
 
@@ -48,11 +49,23 @@ func (cp *coordinatorProcess) start() {
 	p := w.process(coordinatorRole, fmt.Sprintf("coordinator-%d.%d", cp.index, cp.starts))
 	cp.p, cp.c = p, coord.New(p.store, clock{w.s, p}, w.options(p))
 	c := cp.c
+	cp.host = nil
+	if w.o.Hosted {
+		cp.host = w.newHost(p, c)
+	}
+	host := cp.host
 	p.onStop = func() {
 		w.harvest(c)
+		if host != nil {
+			w.harvest(host.timer)
+		}
 		w.restart(cp.start)
 	}
 	w.s.start(p, p.name, func() {
+		if host != nil {
+			host.serve()
+			return
+		}
 		if err := c.Serve(p.ctx); err != nil {
 			w.violate("serve", "Serve of %s = %v", p.name, err)
 		}

@@ -33,6 +33,10 @@ const (
 	PathCrashLimit
 	// PathQueued are commands that went through the inbox.
 	PathQueued
+	// PathHostFailed are calls of a function that failed, PathReconsidered messages
+	// that came back from poison, where a host had put them.
+	PathHostFailed
+	PathReconsidered
 	paths
 )
 
@@ -41,6 +45,7 @@ var pathNames = [paths]string{
 	"attempt taken over", "recorded end reported again", "delayed wake", "message poisoned", "attempt ended by a coordinator",
 	"command finished by the sweep", "lost message sent again by the sweep", "recorded end found by the sweep",
 	"attempt given back", "crash limit reached", "command through the inbox",
+	"function failed", "message back from poison",
 }
 
 func (p Path) String() string { return pathNames[p] }

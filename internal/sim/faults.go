@@ -55,13 +55,15 @@ const (
 	NewColumn
 	// NewFormat lets those write a format that the others cannot read.
 	NewFormat
+	// SendsDown is a time in which no queue takes a message.
+	SendsDown
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"fail-before", "answer-lost", "slow", "late-effect", "throttle", "conflict", "stop-before", "stop-after",
 	"pause", "clock-skew", "empty-receive", "list-lag", "queue-missing", "queue-cleared", "message-lost",
-	"outputs-down", "machine-freeze", "machine-lost", "worker-stop", "duplicate", "new-column", "new-format",
+	"outputs-down", "machine-freeze", "machine-lost", "worker-stop", "duplicate", "new-column", "new-format", "sends-down",
 }
 
 // String returns the name that flags and reports use.

@@ -48,6 +48,9 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	if f == none && o.outputs() && w.outputsDownUntil > w.s.now {
 		f = OutputsDown
 	}
+	if f == none && o == opSend && w.sendsDownUntil > w.s.now {
+		f = SendsDown
+	}
 	if err := g.travel(ctx, o, key, f, effect); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 		w.count(f)
 	}
 	switch f {
-	case FailBefore, OutputsDown:
+	case FailBefore, OutputsDown, SendsDown:
 		return g.trace(o, key, f, lost(o))
 	case Throttle:
 		pause := time.Duration(w.weather.random.Int64N(int64(40 * time.Second)))

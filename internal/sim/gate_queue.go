@@ -12,7 +12,9 @@ import (
 
 type queues struct{ g *gate }
 
-func (v queues) Queue(name string) port.Queue { return queue{v.g, name, v.g.inner.Queues.Queue(name)} }
+func (v queues) Queue(name string) port.Queue {
+	return queue{g: v.g, name: name, inner: v.g.inner.Queues.Queue(name)}
+}
 
 func (v queues) Ensure(ctx context.Context, name string) error {
 	return v.g.call(ctx, opEnsure, name, func(ctx context.Context) error {
@@ -25,6 +27,8 @@ type queue struct {
 	g     *gate
 	name  string
 	inner port.Queue
+	// poison says that it is one.
+	poison bool
 }
 
 func (v queue) Name() string { return v.name }
@@ -37,7 +41,7 @@ func (v queue) Props() port.QueueProps {
 }
 
 func (v queue) PoisonQueue() port.Queue {
-	return queue{v.g, port.PoisonName(v.name), v.inner.PoisonQueue()}
+	return queue{g: v.g, name: port.PoisonName(v.name), inner: v.inner.PoisonQueue(), poison: true}
 }
 
 // call is gate.call for a queue that may be missing.
@@ -61,7 +65,7 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 			at = w.weather.random.IntN(len(messages))
 		}
 		if struck == MessageLost {
-			w.ledger.lose(v.name, messages[at].Body)
+			w.ledger.lose(v.g.p, v.name, messages[at].Body)
 			w.lostIDs[v.name+" "+messages[at].ID] = true
 		}
 		if len(w.lostIDs) > 0 {
@@ -69,7 +73,11 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 		}
 		if errs = v.inner.Send(ctx, stored); errs == nil {
 			for _, m := range stored {
-				w.ledger.sent(v.g.p, v.name, m)
+				if v.poison {
+					w.ledger.condemned(v.g.p, m)
+				} else {
+					w.ledger.sent(v.g.p, v.name, m)
+				}
 			}
 		}
 		if struck == none && w.o.again != "" && v.name == inbox && w.ledger.reports(messages[0], w.o.again) {
@@ -87,6 +95,9 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 	})
 	if err == nil {
 		return nil
+	}
+	if v.name == inbox || v.poison {
+		v.g.p.refusals++
 	}
 	if len(errs) == len(messages) && fault.CodeOf(err) == fault.CodeOf(first(errs)) {
 		return errs

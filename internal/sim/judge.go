@@ -41,10 +41,14 @@ func (w *World) judge() {
 	w.judgeRepairs()
 	l.judgeOrders()
 	l.judgeQueues()
+	l.judgePoison()
 	l.judgeSends()
 	for _, cp := range w.coordinators {
 		if !cp.p.dead {
 			w.harvest(cp.c)
+			if cp.host != nil {
+				w.harvest(cp.host.timer)
+			}
 		}
 	}
 }
@@ -124,6 +128,33 @@ func (l *ledger) poisoned(p *process, queue string, d port.Delivery) {
 	wf := l.workflows[workflowOf(in)]
 	if wf != nil && wf.s != nil && wf.s.Status != state.WorkflowPurged && !d.Sent.Before(epoch.Add(wf.since)) {
 		l.w.violate("poison is a verdict", "%s poisoned a message of %s, which exists", p.name, wf.id)
+	}
+}
+
+// condemned is a message that was sent to the poison queue of the inbox: by a
+// function as its verdict, or by a host for its count.
+func (l *ledger) condemned(p *process, m port.Message) {
+	if !p.counted {
+		l.poisoned(p, inbox, port.Delivery{Body: m.Body, Sent: p.triggers[string(m.Body)]})
+	}
+}
+
+// judgePoison wants nothing in the poison queue of the inbox that can be read and
+// names a workflow that exists.
+func (l *ledger) judgePoison() {
+	ds, err := l.w.admin.Queues.Queue(inbox).PoisonQueue().Peek(context.Background(), 1000)
+	if err != nil {
+		return
+	}
+	for _, d := range ds {
+		in, err := msg.DecodeInbox(d.Body)
+		if err != nil {
+			continue
+		}
+		wf := l.workflows[workflowOf(in)]
+		if wf != nil && wf.s != nil && wf.s.Status != state.WorkflowPurged && !d.Sent.Before(epoch.Add(wf.since)) {
+			l.w.violate("poison is a verdict", "a message of %s, which exists, is poison: %s", wf.id, d.Reason)
+		}
 	}
 }
 

@@ -160,6 +160,9 @@ func (l *ledger) sent(p *process, queue string, m port.Message) {
 
 // reported notes a completion that reached the inbox.
 func (l *ledger) reported(p *process, m port.Message) {
+	if p.copies != nil {
+		p.copies[string(m.Body)]++
+	}
 	in, err := msg.DecodeInbox(m.Body)
 	switch {
 	case err != nil && strings.HasPrefix(m.ID, "rubbish-"):
@@ -206,8 +209,11 @@ func (a *attempt) report(c msg.Completion) {
 }
 
 // lose is a message that was accepted and is nowhere.
-func (l *ledger) lose(queue string, body []byte) {
+func (l *ledger) lose(p *process, queue string, body []byte) {
 	if queue == inbox {
+		if p.copies != nil {
+			p.copies[string(body)]++
+		}
 		if in, err := msg.DecodeInbox(body); err == nil {
 			l.harm(workflowOf(in))
 		}
@@ -327,6 +333,9 @@ func (l *ledger) acknowledged(p *process, queue string, d port.Delivery) {
 	in, err := msg.DecodeInbox(d.Body)
 	if err != nil || in.Completion == nil {
 		return
+	}
+	if p.copies[string(d.Body)] > 0 {
+		return // it was put back
 	}
 	c := in.Completion
 	wf := l.workflows[c.Workflow]

@@ -37,6 +37,15 @@ type process struct {
 	began bool
 	// calls counts the store calls that were begun.
 	calls int
+	// refusals counts the messages for the inbox, or its poison queue, that were not
+	// taken.
+	refusals int
+	// triggers is when the messages were sent that a host gave to a function, by
+	// body; copies are those that the function put back.
+	triggers map[string]time.Time
+	copies   map[string]int
+	// counted says that a host is making a message poison, by its count.
+	counted bool
 	// onStop hears that the process was stopped.
 	onStop func()
 }
@@ -66,6 +75,14 @@ func (w *World) process(r role, name string) *process {
 	p.newer = w.newer(p)
 	w.all = append(w.all, p)
 	return p
+}
+
+// trigger notes that a host gives d to a function of p.
+func (p *process) trigger(d port.Delivery) {
+	if p.triggers == nil {
+		p.triggers, p.copies = map[string]time.Time{}, map[string]int{}
+	}
+	p.triggers[string(d.Body)] = d.Sent
 }
 
 // kill ends p as a crash does: nothing of it runs any further.

@@ -108,6 +108,7 @@ func (w *World) drawOrder(id string) *order {
 func (w *World) schedule(f Fault) {
 	mean := map[Fault]time.Duration{
 		QueueMissing: time.Minute, QueueCleared: 4 * time.Minute, OutputsDown: 3 * time.Minute,
+		SendsDown:     4 * time.Minute,
 		MachineFreeze: 3 * time.Minute, MachineLost: 2 * time.Minute, WorkerStop: 2 * time.Minute,
 	}[f]
 	if mean == 0 || !w.o.Faults.Has(f) {
@@ -126,6 +127,8 @@ func (w *World) strike(f Fault) {
 	switch f {
 	case OutputsDown:
 		w.outputsDownUntil = w.s.now + w.drawTime(5*time.Minute)
+	case SendsDown:
+		w.sendsDownUntil = w.s.now + w.drawTime(5*time.Minute)
 	case QueueMissing, QueueCleared:
 		names := w.ledger.queueNames()
 		name := names[w.draw.IntN(len(names))]
@@ -147,7 +150,7 @@ func (w *World) strike(f Fault) {
 
 // calm ends the storm.
 func (w *World) calm() {
-	w.outputsDownUntil = 0
+	w.outputsDownUntil, w.sendsDownUntil = 0, 0
 	w.upgrade()
 	if !w.o.NoWorkers {
 		return

@@ -35,6 +35,7 @@ type World struct {
 	callers      int
 
 	outputsDownUntil time.Duration
+	sendsDownUntil   time.Duration
 	ended            bool
 
 	hash   hash
