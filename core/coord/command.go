@@ -245,7 +245,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		return engine.Answer{}, err
 	}
 	e, err := c.read(ctx, m.Workflow)
-	if purged, ok := errors.AsType[*purgedError](err); ok {
+	if purged, ok := errors.AsType[*purgedError](err); ok && !removing(purged.tombstone) {
 		// Perhaps by this very command, which another process brought to its end.
 		return purgedAnswer(m, purged)
 	}
