@@ -111,19 +111,19 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	}
 	// What is refused on sight leaves no claim, which the sweep might carry out
 	// when it is no longer wanted.
+	settle := false
 	if answer, err := c.foresee(ctx, m); err != nil {
-		if given && answer.Text != "" {
-			// An earlier call under this id may have left one.
-			if unclaim := c.unclaim(ctx, m); unclaim != nil {
-				return answer, fault.Wrap(fault.Unavailable, unclaim, "the command was refused, but the sweep may try it again")
-			}
+		if !given || answer.Text == "" {
+			return answer, err
 		}
-		return answer, err
+		// An earlier call under this id may have left a claim, or a copy in the inbox
+		// that comes when the command can be done: the state must have the refusal.
+		settle = true
 	}
 	if err := c.claim(ctx, m); err != nil {
 		return engine.Answer{}, err
 	}
-	answer, rows, err := c.applyCommand(ctx, m, c.sched.Now().Add(c.o.CommandPatience))
+	answer, rows, err := c.applyCommand(ctx, m, settle, c.sched.Now().Add(c.o.CommandPatience))
 	if err != nil && passing(err) && ctx.Err() == nil {
 		answer, err = c.enqueueCommand(ctx, m, err)
 	}
@@ -175,7 +175,7 @@ func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer
 	if err != nil {
 		return engine.Answer{}, err
 	}
-	ev, err := commandEvent(&m)
+	ev, err := commandEvent(&m, false)
 	if err != nil {
 		return engine.Answer{}, err
 	}
@@ -190,11 +190,11 @@ func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer
 }
 
 // applyCommand runs the loop with the command until it is in a saved state, at
-// the latest until end. rows is why the index rows could not be written then.
-func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, end time.Time) (answer engine.Answer, rows, err error) {
+// the latest until end; settle asks for a refusal to be kept there too. rows is why the index rows could not be written then.
+func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, settle bool, end time.Time) (answer engine.Answer, rows, err error) {
 	unknown := false
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		it := &item{inbox: msg.Inbox{Command: &m}, trace: true}
+		it := &item{inbox: msg.Inbox{Command: &m}, trace: true, settle: settle}
 		j := &job{wf: m.Workflow, items: []*item{it}, direct: true}
 		err := cmp.Or(c.run(ctx, j), it.err)
 		unknown = unknown || j.unknown
@@ -276,8 +276,8 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 }
 
 // commandEvent turns a command of the wire into an event of the engine.
-func commandEvent(m *msg.Command) (engine.Event, error) {
-	base := engine.Command{ID: m.ID, By: m.By}
+func commandEvent(m *msg.Command, settle bool) (engine.Event, error) {
+	base := engine.Command{ID: m.ID, By: m.By, Settle: settle}
 	switch m.Kind {
 	case kindCancel:
 		return engine.Cancel{Command: base}, nil

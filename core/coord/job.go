@@ -21,6 +21,8 @@ type item struct {
 	// trace says that the item may be all that a crash left behind: if it changes
 	// nothing, the state's unsent intents are sent.
 	trace bool
+	// settle asks for the refusal of a command to be kept.
+	settle bool
 	// output is where the output of the completion is, once that was decided;
 	// refused is why it can never be accepted.
 	output  *state.Output

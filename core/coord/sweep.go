@@ -85,7 +85,7 @@ func (c *Coordinator) finishClaim(ctx context.Context, d port.Due) error {
 	if m.Kind == kindSubmit {
 		rows, err = c.finishSubmit(ctx, m)
 	} else {
-		_, rows, err = c.applyCommand(ctx, m, c.sched.Now())
+		_, rows, err = c.applyCommand(ctx, m, false, c.sched.Now())
 	}
 	switch {
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Invalid):
@@ -120,7 +120,7 @@ func (c *Coordinator) honourFlag(ctx context.Context, row port.StoredRow) error 
 	if err := c.claim(ctx, m); err != nil {
 		return err
 	}
-	answer, rows, err := c.applyCommand(ctx, m, c.sched.Now())
+	answer, rows, err := c.applyCommand(ctx, m, false, c.sched.Now())
 	if err == nil && rows == nil {
 		err = c.unclaim(ctx, m)
 	}

@@ -196,7 +196,7 @@ func (c *Coordinator) apply(j *job, e *entry, b *batch, ev engine.Event) (engine
 		j.answer, text = out.Answer, out.Answer.Text
 		b.command = b.command || out.Changed
 		_, purge := ev.(engine.Purge)
-		b.purge = purge && out.Changed
+		b.purge = purge && out.Changed && out.Answer.Done
 	}
 	if out.Changed {
 		b.line(ev, j.by, text)
@@ -292,7 +292,7 @@ func (it *item) toEvent() (engine.Event, error) {
 	case it.inbox.Completion != nil:
 		return it.completion(), nil
 	case it.inbox.Command != nil:
-		return commandEvent(it.inbox.Command)
+		return commandEvent(it.inbox.Command, it.settle)
 	default:
 		return engine.Wake{}, nil
 	}

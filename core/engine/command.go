@@ -10,7 +10,8 @@ import (
 )
 
 // command applies a command once: a known id answers its first result. A
-// command that was done raises the epoch and is remembered.
+// command that was done raises the epoch and is remembered, a refusal only where
+// that is asked for.
 func (r *Run) command(c Command, kind string, apply func() Answer) {
 	if known, ok := r.s.Command(c.ID); ok && c.ID != "" {
 		var a Answer
@@ -25,6 +26,10 @@ func (r *Run) command(c Command, kind string, apply func() Answer) {
 	a := apply()
 	r.out.Answer = &a
 	if !a.Done {
+		if c.Settle {
+			r.out.Changed = true
+			r.remember(c, kind, a)
+		}
 		return
 	}
 	r.s.Epoch++
@@ -40,6 +45,11 @@ func (r *Run) command(c Command, kind string, apply func() Answer) {
 			a.StillPending++
 		}
 	}
+	r.remember(c, kind, a)
+}
+
+// remember keeps the answer of a command that has an id.
+func (r *Run) remember(c Command, kind string, a Answer) {
 	if c.ID == "" {
 		return
 	}

@@ -103,6 +103,9 @@ type Command struct {
 	ID string
 	// By says who asked, for the event log.
 	By string
+	// Settle keeps a refusal in the state as the answer of ID, so that a copy of the
+	// command that is still under way does nothing later.
+	Settle bool
 }
 
 func (Activated) event()  {}

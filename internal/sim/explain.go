@@ -68,9 +68,11 @@ func (x *explanation) collect(before *state.Workflow) {
 		known[c.ID] = true
 	}
 	for _, c := range x.s.Commands {
-		if !known[c.ID] {
-			x.commands = append(x.commands, x.l.order(c.ID))
+		o := x.l.remembered(c)
+		if known[c.ID] || o != nil && refusal(c) {
+			continue // a refusal is kept so that no copy of the command does anything
 		}
+		x.commands = append(x.commands, o)
 	}
 }
 
@@ -112,13 +114,28 @@ func (l *ledger) outputOf(c msg.Completion) []byte {
 	return body
 }
 
+// remembered returns the order of a command that a stored state remembers, nil for
+// one that nobody gave.
+func (l *ledger) remembered(c state.CommandResult) *order {
+	o := l.order(c.ID)
+	if o != nil && !refusal(c) {
+		o.applied = true
+	}
+	return o
+}
+
+// refusal reports whether a remembered command was refused.
+func refusal(c state.CommandResult) bool {
+	var answer struct{ Done bool }
+	return json.Unmarshal(c.Answer, &answer) == nil && !answer.Done
+}
+
 func (l *ledger) order(id string) *order {
 	if strings.HasPrefix(id, "flag-") {
 		return &order{kind: "cancel", id: id}
 	}
 	for _, o := range l.orders {
 		if o.id == id {
-			o.applied = true
 			return o
 		}
 	}

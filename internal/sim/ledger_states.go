@@ -21,7 +21,7 @@ func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 	wf.s, p.began = s, true
 	if s.Status == state.WorkflowPurged {
 		for _, c := range s.Commands {
-			l.order(c.ID)
+			l.remembered(c)
 		}
 		if before != nil && (s.Epoch < before.Epoch || s.HighestAttempt < before.HighestAttempt) {
 			w.violate("lives are apart", "the tombstone of %s has epoch %d and attempt %d, its state had %d and %d",
