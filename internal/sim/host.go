@@ -120,16 +120,13 @@ func (h *functionHost) fail(ctx context.Context, q port.Queue, d *port.Delivery)
 		_ = q.Extend(ctx, d, time.Millisecond)
 	case d.Count < hostLimit:
 		_ = q.Extend(ctx, d, hostPause)
-	case first(h.poison(ctx, q, d)) == nil:
+	case first(q.PoisonQueue().Send(ctx, []port.Message{{ID: countedByHost, Body: d.Body}})) == nil:
 		_ = q.Acknowledge(ctx, []port.Delivery{*d})
 	}
 }
 
-func (h *functionHost) poison(ctx context.Context, q port.Queue, d *port.Delivery) []error {
-	h.p.counted = true
-	defer func() { h.p.counted = false }()
-	return q.PoisonQueue().Send(ctx, []port.Message{{Body: d.Body}})
-}
+// countedByHost is the id of messages that a host made poison.
+const countedByHost = "counted by the host"
 
 // servePoison is the trigger of the poison queue: what is no verdict goes back.
 func (h *functionHost) servePoison(ctx context.Context) {

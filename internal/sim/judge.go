@@ -134,7 +134,7 @@ func (l *ledger) poisoned(p *process, queue string, d port.Delivery) {
 // condemned is a message that was sent to the poison queue of the inbox: by a
 // function as its verdict, or by a host for its count.
 func (l *ledger) condemned(p *process, m port.Message) {
-	if !p.counted {
+	if m.ID != countedByHost {
 		l.poisoned(p, inbox, port.Delivery{Body: m.Body, Sent: p.triggers[string(m.Body)]})
 	}
 }

@@ -44,8 +44,6 @@ type process struct {
 	// body; copies are those that the function put back.
 	triggers map[string]time.Time
 	copies   map[string]int
-	// counted says that a host is making a message poison, by its count.
-	counted bool
 	// onStop hears that the process was stopped.
 	onStop func()
 }
