@@ -137,7 +137,7 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	switch done := err == nil && answer.Done; {
 	case done && unclaim != nil:
 		c.log.Warn("claim row stays until the sweep", "workflow", wf, "error", unclaim)
-	case !done && unclaim != nil:
+	case !done && unclaim != nil && !settle:
 		return answer, fault.Wrap(fault.Unavailable, unclaim, "the command was refused, but the sweep may try it again")
 	case err == nil && !done:
 		err = fault.New(fault.Conflict, answer.Text)

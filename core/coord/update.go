@@ -191,14 +191,15 @@ func (c *Coordinator) apply(j *job, e *entry, b *batch, ev engine.Event) (engine
 	b.fence = append(b.fence, out.Fence...)
 	b.moves = append(b.moves, out.Changes...)
 	b.settled = b.settled || out.Settled
-	text := ""
+	text, done := "", out.Changed
 	if out.Answer != nil {
 		j.answer, text = out.Answer, out.Answer.Text
-		b.command = b.command || out.Changed
+		done = done && out.Answer.Done // or it keeps a refusal
+		b.command = b.command || done
 		_, purge := ev.(engine.Purge)
-		b.purge = purge && out.Changed && out.Answer.Done
+		b.purge = purge && done
 	}
-	if out.Changed {
+	if done {
 		b.line(ev, j.by, text)
 	}
 	if out.Refusal != "" {

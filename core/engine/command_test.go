@@ -288,3 +288,21 @@ func TestBadPlans(t *testing.T) {
 		t.Error("a state of another size was accepted")
 	}
 }
+
+func TestARefusalThatIsKeptIsTheAnswerOfItsID(t *testing.T) {
+	t.Parallel()
+	w := begin(t, "a:")
+	w.do("sent a")
+	retry := engine.Retry{Command: engine.Command{ID: "r1", Settle: true}}
+	first := w.step(retry)
+	if !first.Changed || first.Answer.Done {
+		t.Errorf("a retry of a running task gave %+v (changed %t), want a refusal that is kept", first.Answer, first.Changed)
+	}
+	w.do("fail a")
+	w.run = reload(t, w.run)
+	again := w.step(engine.Retry{Command: engine.Command{ID: "r1"}})
+	if again.Changed || again.Answer.Done || !again.Answer.Repeated || again.Answer.Text != first.Answer.Text {
+		t.Errorf("the copy gave %+v (changed %t), want the refusal", again.Answer, again.Changed)
+	}
+	w.want("a failed: failed")
+}

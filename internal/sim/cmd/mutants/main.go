@@ -22,7 +22,7 @@ import (
 func main() {
 	root := flag.String("root", ".", "the module")
 	only := flag.String("only", "", "names of mutants, with commas; empty means all")
-	last := flag.Uint64("last", 3000, "histories on each queue before a mutant counts as survived")
+	last := flag.Uint64("last", 5000, "histories on each queue before a mutant counts as survived")
 	doc := flag.String("doc", "", "file whose table of mutants is to be rewritten")
 	flag.Parse()
 	survived, err := run(*root, *only, *last, *doc)
