@@ -30,3 +30,23 @@ func BenchmarkTask(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkInbox(b *testing.B) {
+	body := golden(b, "completion_ours")
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := msg.DecodeInbox(body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encoding/json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := msg.DecodeInboxAsJSON(body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -84,6 +84,14 @@ func encodeOwn(key, workflow string, v any) ([]byte, error) {
 // known keys the kwargs themselves are tried as a completion. Fails with
 // fault.Invalid.
 func DecodeInbox(body []byte) (Inbox, error) {
+	if c, ok := scanCompletion(body); ok {
+		return Inbox{Completion: c}, nil
+	}
+	return decodeInbox(body)
+}
+
+// decodeInbox reads every form.
+func decodeInbox(body []byte) (Inbox, error) {
 	_, kwargs, err := decodeEnvelope(body)
 	if err != nil {
 		return Inbox{}, err

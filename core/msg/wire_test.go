@@ -17,7 +17,7 @@ import (
 
 // golden returns the bytes of a message as Python's json.dumps wrote them.
 // These files are never edited, only added to.
-func golden(t *testing.T, name string) []byte {
+func golden(t testing.TB, name string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("testdata", "wire", name+".json"))
 	if err != nil {
