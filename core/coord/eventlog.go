@@ -99,6 +99,9 @@ func moves(e *entry, b batch) []Move {
 	return out
 }
 
+// lineSize is about what a line of the event log takes.
+const lineSize = 192
+
 // appendEvents adds one line a command and a move to the event log. Losing them
 // loses no correctness, so failure is told and forgotten.
 func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
@@ -107,16 +110,19 @@ func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
 	}
 	s := e.run.State()
 	var buf bytes.Buffer
+	buf.Grow(lineSize * (len(b.lines) + len(b.moves)))
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	for _, line := range b.lines {
+	for i := range b.lines {
+		line := &b.lines[i]
 		line.Version, line.Time = s.Version, s.UpdatedAt
 		if err := enc.Encode(line); err != nil {
 			c.log.Warn("event not encoded", "error", err)
 		}
 	}
-	for _, m := range moves(e, b) {
-		if err := enc.Encode(m); err != nil {
+	all := moves(e, b)
+	for i := range all {
+		if err := enc.Encode(&all[i]); err != nil {
 			c.log.Warn("event not encoded", "error", err)
 		}
 	}

@@ -145,7 +145,7 @@ func (c *Coordinator) settle(ctx context.Context, j *job, err error) {
 	if err != nil && !purged && !absent {
 		c.log.Warn("messages given back", "workflow", j.wf, "messages", len(j.items), "error", err)
 	}
-	var done []port.Delivery
+	done := make([]port.Delivery, 0, len(j.items))
 	for _, it := range j.items {
 		var failed error
 		switch {

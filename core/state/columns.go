@@ -140,7 +140,15 @@ func (e *encoder) exits(m map[int32]Exit) {
 		return n
 	}
 	rest := encoder{n: e.n}
+	// Most tasks end as the one before did: what was written of it is the same.
+	var last Exit
+	var written []byte
 	keyed(&rest, m, func(x Exit) {
+		if written != nil && x == last {
+			rest.b = append(rest.b, written...)
+			return
+		}
+		begin := len(rest.b)
 		known := uint64(0)
 		if x.Known {
 			known = 1
@@ -151,6 +159,7 @@ func (e *encoder) exits(m map[int32]Exit) {
 		rest.uint(place(x.Word))
 		rest.uint(place(x.Worker))
 		rest.uint(uint64(x.Start))
+		last, written = x, rest.b[begin:]
 	})
 	e.uint(uint64(len(words)))
 	for _, s := range words {
