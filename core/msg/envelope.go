@@ -20,10 +20,14 @@ type envelope struct {
 	ID             string  `json:"id"`
 }
 
+// usualSize is room for the kwargs of most messages, or for what stands around them
+// and in front of their quotes.
+const usualSize = 256
+
 // encodeEnvelope wraps kwargs. An empty id becomes the one that ai4s-jobq
 // computes: the MD5 of the envelope without it.
 func encodeEnvelope(kwargs []byte, replyRequested bool, numRetries int, id string) []byte {
-	o := newObject()
+	o := newObject(usualSize + len(kwargs))
 	o.int("version", 1)
 	o.bool("reply_requested", replyRequested)
 	o.text("kwargs", string(kwargs))

@@ -22,7 +22,7 @@ func EncodeCompletion(c Completion) ([]byte, error) {
 	if c.Workflow == "" || c.Task == "" {
 		return nil, fault.New(fault.Invalid, "a completion needs a workflow and a task name")
 	}
-	b := newObject()
+	b := newObject(2 * usualSize)
 	b.text("workflow_id", c.Workflow)
 	b.text("task_name", c.Task)
 	b.bool("success", c.Success)
@@ -44,8 +44,9 @@ func EncodeCompletion(c Completion) ([]byte, error) {
 	optionalTime(b, "ended_at", c.EndedAt)
 	optionalText(b, "log", c.Log)
 
-	kwargs := newObject()
-	kwargs.text(keyCompletion, string(b.end()))
+	report := string(b.end())
+	kwargs := newObject(usualSize + len(report))
+	kwargs.text(keyCompletion, report)
 	return encodeEnvelope(kwargs.end(), false, 0, ""), nil
 }
 
@@ -75,7 +76,7 @@ func encodeOwn(key, workflow string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "a message to the inbox cannot be written as JSON")
 	}
-	kwargs := newObject()
+	kwargs := newObject(usualSize)
 	kwargs.raw(key, body)
 	return encodeEnvelope(kwargs.end(), false, 0, ""), nil
 }
@@ -110,7 +111,7 @@ func decodeInbox(body []byte) (Inbox, error) {
 			return decodeCommand(k)
 		}
 	}
-	whole := newObject()
+	whole := newObject(usualSize)
 	for _, k := range kwargs {
 		whole.raw(k.Key, k.Value)
 	}

@@ -13,7 +13,8 @@ import (
 // object appends the members of one JSON object in the form of json.dumps.
 type object struct{ buf []byte }
 
-func newObject() *object { return &object{buf: []byte{'{'}} }
+// newObject has room for size bytes before it grows.
+func newObject(size int) *object { return &object{buf: append(make([]byte, 0, size), '{')} }
 
 func (o *object) key(k string) *object {
 	if len(o.buf) > 1 {
@@ -56,10 +57,25 @@ func (o *object) end() []byte { return append(o.buf, '}') }
 // become U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	for _, r := range s {
-		dst = appendRune(dst, r)
+	for len(s) > 0 {
+		n := plainPrefix(s)
+		if dst = append(dst, s[:n]...); n == len(s) {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(s[n:])
+		dst, s = appendRune(dst, r), s[n+size:]
 	}
 	return append(dst, '"')
+}
+
+// plainPrefix returns how many bytes at the front of s are written as they are.
+func plainPrefix(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 const hexDigits = "0123456789abcdef"

@@ -142,12 +142,12 @@ func (r *Refs) empty() bool { return len(r.Canonical)+len(r.Literal)+len(r.None)
 
 // append writes the compact form: sections that are empty are left out.
 func (r *Refs) append(dst []byte) []byte {
-	o := newObject()
+	o := newObject(usualSize / 4)
 	if len(r.Canonical) > 0 {
 		o.texts("s", r.Canonical)
 	}
 	if len(r.Literal) > 0 {
-		inner := newObject()
+		inner := newObject(usualSize / 4)
 		for _, parent := range slices.Sorted(maps.Keys(r.Literal)) {
 			inner.text(parent, r.Literal[parent])
 		}

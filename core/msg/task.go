@@ -40,7 +40,7 @@ func EncodeTask(t Task) ([]byte, error) {
 	if t.Upstream != nil && t.UpstreamRef != "" {
 		return nil, fault.New(fault.Invalid, "a task message carries its upstream references or the blob that holds them, not both")
 	}
-	o := newObject()
+	o := newObject(usualSize)
 	for _, k := range t.Kwargs {
 		if strings.HasPrefix(k.Key, reserved) {
 			continue
@@ -79,7 +79,7 @@ func (t *Task) encodeRouting(o *object) {
 		o.uint(keyEpoch, t.Epoch)
 	}
 	if len(t.Statuses) > 0 {
-		byStatus := newObject()
+		byStatus := newObject(0)
 		for _, word := range slices.Sorted(maps.Keys(t.Statuses)) {
 			byStatus.texts(word, t.Statuses[word])
 		}
