@@ -113,8 +113,7 @@ func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
 	buf.Grow(lineSize * (len(b.lines) + len(b.moves)))
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	for i := range b.lines {
-		line := &b.lines[i]
+	for _, line := range b.lines {
 		line.Version, line.Time = s.Version, s.UpdatedAt
 		if err := enc.Encode(line); err != nil {
 			c.log.Warn("event not encoded", "error", err)
@@ -122,9 +121,7 @@ func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
 	}
 	all := moves(e, b)
 	for i := range all {
-		if err := enc.Encode(&all[i]); err != nil {
-			c.log.Warn("event not encoded", "error", err)
-		}
+		buf.Write(append(appendMove(buf.AvailableBuffer(), &all[i]), '\n'))
 	}
 	if err := c.store.Events.Append(ctx, eventLog(s.ID), buf.Bytes()); err != nil {
 		c.log.Warn("events not written", "workflow", s.ID, "error", err)
