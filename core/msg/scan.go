@@ -1,7 +1,6 @@
 package msg
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -16,14 +15,15 @@ import (
 // same.
 func scanCompletion(body []byte) (*Completion, bool) {
 	// Texts lose their escapes in place, and body is not ours.
-	kwargs, ok := scanEnvelope(bytes.Clone(body))
+	var room [1 << 10]byte
+	kwargs, ok := scanEnvelope(append(room[:0], body...))
 	if !ok {
 		return nil, false
 	}
 	var report []byte
 	s := scanner{src: kwargs}
-	for s.member() {
-		if string(s.key) != keyCompletion {
+	for key := s.member(); key != nil; key = s.member() {
+		if string(key) != keyCompletion {
 			return nil, false
 		}
 		report = s.text()
@@ -37,8 +37,8 @@ func scanCompletion(body []byte) (*Completion, bool) {
 // scanEnvelope returns the kwargs of the envelope in src.
 func scanEnvelope(src []byte) (kwargs []byte, ok bool) {
 	s := scanner{src: src}
-	for s.member() {
-		switch string(s.key) {
+	for key := s.member(); key != nil; key = s.member() {
+		switch string(key) {
 		case "version":
 			if s.count() > 1 {
 				return nil, false
@@ -62,8 +62,8 @@ func scanEnvelope(src []byte) (kwargs []byte, ok bool) {
 func scanReport(src []byte) (*Completion, bool) {
 	c, decided := &Completion{}, false
 	s := scanner{src: src}
-	for s.member() {
-		switch string(s.key) {
+	for key := s.member(); key != nil; key = s.member() {
+		switch string(key) {
 		case "workflow_id":
 			c.Workflow = string(s.text())
 		case "task_name":
@@ -107,32 +107,33 @@ type scanner struct {
 	at    int
 	begun bool
 	bad   bool
-	// key is that of the present member.
-	key []byte
 }
 
 // fail makes s bad, and ends it so that no loop goes on.
 func (s *scanner) fail() { s.bad, s.at = true, len(s.src) }
 
-// member goes to the next member and reads its key. It reports false after the
-// last one, which must be the end of src as well.
-func (s *scanner) member() bool {
+// member goes to the next member and returns its key, nil after the last one, which
+// must be the end of src as well. The key is not kept in s, so that src may lie on
+// the stack.
+func (s *scanner) member() (key []byte) {
 	switch c := s.peek(); {
 	case c == '}' && s.begun:
 		s.at++
 		if s.peek(); s.at < len(s.src) {
 			s.fail()
 		}
-		return false
+		return nil
 	case s.begun:
 		s.take(',')
 	default:
 		s.take('{')
 		s.begun = true
 	}
-	s.key = s.text()
-	s.take(':')
-	return !s.bad
+	key = s.text()
+	if s.take(':'); s.bad {
+		return nil
+	}
+	return key
 }
 
 // peek skips white space and returns the byte after it, 0 at the end.

@@ -139,7 +139,7 @@ func (e *encoder) exits(m map[int32]Exit) {
 		}
 		return n
 	}
-	rest := encoder{n: e.n}
+	rest := encoder{n: e.n, b: make([]byte, 0, 8*len(m))}
 	// Most tasks end as the one before did: what was written of it is the same.
 	var last Exit
 	var written []byte
