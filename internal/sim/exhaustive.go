@@ -33,6 +33,8 @@ func Crashes(most int) []Crash {
 		{Name: "retry", Tasks: most, role: callerRole, name: "caller-retry.1", order: "retry"},
 		{Name: "coordinator during a retry", Tasks: most, role: coordinatorRole, name: "coordinator-1.1", order: "retry"},
 		{Name: "coordinator during the cancel of a script", Tasks: min(most, 3), role: coordinatorRole, name: "coordinator-1.1", order: "flag"},
+		{Name: "purge", Tasks: min(most, 3), role: callerRole, name: "caller-purge.1", order: "again"},
+		{Name: "submit after a purge", Tasks: min(most, 3), role: callerRole, name: "caller-again.1", order: "again"},
 	}
 }
 
@@ -122,6 +124,9 @@ func (c Crash) config(personality Personality, wl Workload) Config {
 			at = 12 * time.Second
 		case "flag": // the sweep alone sees what scripts write
 			config.Sweeps, config.sweepEvery = true, 3*time.Second
+		case "again":
+			config.orders = []order{{at: 12 * time.Second, kind: "purge", wf: wl.ID, id: "purge"}, {at: 14 * time.Second, kind: "submit", wf: wl.ID, id: "again"}}
+			return config
 		}
 		config.orders = []order{{at: at, kind: c.order, wf: wl.ID, id: c.order}}
 	}

@@ -118,7 +118,7 @@ func hunt(m sim.Mutant, root string, last uint64) (line string, found bool, err 
 		return fmt.Sprintf("| %s (`%s`) | **does not build** | |\n%s", m.What, m.Name, out), false, nil
 	}
 	var out, told bytes.Buffer
-	c := exec.Command(program, "-json", "-stop", "1", "-crashes", "2", "-last", fmt.Sprint(last))
+	c := exec.Command(program, "-json", "-stop", "1", "-small", "2", "-last", fmt.Sprint(last))
 	c.Env = append(os.Environ(), "GOMAXPROCS=1") // one order of histories
 	c.Stdout, c.Stderr = &out, &told
 	failed := c.Run()

@@ -18,7 +18,7 @@ func main() {
 	faults := flag.String("faults", "all", "faults to draw from")
 	stop := flag.Int("stop", 5, "violations after which to stop")
 	complete := flag.Bool("complete", false, "fail where a fault or a path never happened")
-	crashes := flag.Int("crashes", 0, "size of graphs whose crashes are all played too, where the random ones break nothing")
+	small := flag.Int("small", 0, "size of graphs whose crashes are all played too, with every race, where the random ones break nothing")
 	asJSON := flag.Bool("json", false, "print the first violation as JSON")
 	history := flag.String("history", "", "print the history of the first seed on this kind of queues: storage or servicebus")
 	explain := flag.Bool("explain", false, "print the first history that broke a promise, made smaller")
@@ -33,7 +33,7 @@ func main() {
 	if *history != "" {
 		os.Exit(tell(*first, *history, *faults, shape))
 	}
-	os.Exit(play(*first, *last, *faults, *stop, *crashes, *complete, *asJSON, *explain, *doc, shape))
+	os.Exit(play(*first, *last, *faults, *stop, *small, *complete, *asJSON, *explain, *doc, shape))
 }
 
 // shapeOf reads a workflow that every history is to play, nil for none.
@@ -52,19 +52,15 @@ func shapeOf(file string) (func(*sim.Config), error) {
 	return sim.Graph(d), nil
 }
 
-func play(first, last uint64, faults string, stop, crashes int, complete, asJSON, explain bool, doc string, shape func(*sim.Config)) int {
+func play(first, last uint64, faults string, stop, small int, complete, asJSON, explain bool, doc string, shape func(*sim.Config)) int {
 	set, ok := sim.ParseFaults(faults)
 	if !ok {
 		fmt.Fprintln(os.Stderr, "simulate: unknown fault in", faults)
 		return 2
 	}
 	sum := campaign(first, last, set, stop, shape)
-	for _, p := range sim.Personalities() {
-		for _, c := range sim.Crashes(crashes) {
-			if crashes > 0 && len(sum.Failures) < stop {
-				sum.Add(c.Run(p, time.Now, nil))
-			}
-		}
+	if small > 0 {
+		sum = exhaust(sum, small, stop)
 	}
 	if asJSON {
 		return printJSON(sum)
@@ -87,6 +83,25 @@ func play(first, last uint64, faults string, stop, crashes int, complete, asJSON
 		return 1
 	}
 	return 0
+}
+
+// exhaust plays the small cases, until stop promises are broken.
+func exhaust(sum sim.Summary, small, stop int) sim.Summary {
+	for _, p := range sim.Personalities() {
+		for _, c := range sim.Crashes(small) {
+			if len(sum.Failures) < stop {
+				sum.Add(c.Run(p, time.Now, nil))
+			}
+		}
+	}
+	for _, p := range sim.Personalities() {
+		for _, r := range sim.Races() {
+			if len(sum.Failures) < stop {
+				sum.Add(r.Run(p, time.Now, nil))
+			}
+		}
+	}
+	return sum
 }
 
 // tell prints one history, whether a promise broke in it or not.
