@@ -23,6 +23,10 @@ const (
 	survivorBound = 30 * time.Second
 	// remainsBound is how long a group that was killed may take to be gone.
 	remainsBound = time.Minute
+	// outputTries is how often the output of a command is read where the machine
+	// cannot, outputPause the time between.
+	outputTries = 100
+	outputPause = 100 * time.Millisecond
 )
 
 // commandRunner runs the shell commands of tasks. Safe for concurrent use.
@@ -92,12 +96,29 @@ func (r *commandRunner) Run(ctx context.Context, s protocol.Start) protocol.Outc
 		r.guard.Remove(s.RunID)
 	}
 	if !out.StartedAt.IsZero() {
-		out.Output, err = files.output()
-		if err != nil {
+		out.Output, err = readOutput(files)
+		switch {
+		case errors.Is(err, errDisk) && out.Kind == protocol.Exited && out.ExitCode == 0 && !out.Remains:
+			return unstartable(err)
+		case err != nil:
 			out.OutputError = err.Error()
 		}
 	}
 	return out
+}
+
+// readOutput reads what a command left, again and again where this machine is
+// short of something at the moment: to run the command again costs more.
+func readOutput(files *startFiles) ([]byte, error) {
+	again := time.NewTicker(outputPause)
+	defer again.Stop()
+	for tries := 1; ; tries++ {
+		body, err := files.output()
+		if !errors.Is(err, errDisk) || tries == outputTries {
+			return body, err
+		}
+		<-again.C
+	}
 }
 
 // killSurvivors ends what is left of a start whose worker was lost, where that

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -32,6 +33,10 @@ type scratch struct {
 	noUpstream string
 	shared     sharedInputs
 	starts     atomic.Uint64
+	// program is what bin leads to; mending lets one start at a time make what is
+	// missing.
+	program string
+	mending sync.Mutex
 }
 
 // newScratch makes the directory of a worker below base.
@@ -53,26 +58,46 @@ func newScratch(base, executable string) (*scratch, error) {
 		dir: dir, bin: filepath.Join(dir, "bin"), outputs: filepath.Join(dir, "outputs"),
 		noUpstream: filepath.Join(dir, "none"),
 	}
-	if err := s.fill(executable); err != nil {
+	if s.program, err = filepath.Abs(executable); err == nil {
+		err = s.fill()
+	}
+	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Unavailable, err, "the scratch directory of the worker cannot be filled"), s.remove())
 	}
 	return s, nil
 }
 
-func (s *scratch) fill(executable string) error {
-	program, err := filepath.Abs(executable)
-	if err != nil {
-		return err
-	}
+// fill makes what every start needs and is not there.
+func (s *scratch) fill() error {
 	for _, dir := range []string{s.bin, s.outputs} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return diskFault(err, "a directory cannot be made")
 		}
 	}
-	if err := os.Symlink(program, filepath.Join(s.bin, "jobq")); err != nil {
-		return err
+	if err := os.Symlink(s.program, s.helper()); err != nil && !errors.Is(err, fs.ErrExist) {
+		return diskFault(err, "the helper of tasks cannot be linked")
 	}
 	return writeMaps(s.noUpstream, []byte("{}"), []byte("{}"), []byte("{}"))
+}
+
+func (s *scratch) helper() string { return filepath.Join(s.bin, "jobq") }
+
+// mend makes again what is missing: a task, or a cleaner of old files in a
+// directory such as /tmp, may have removed it.
+func (s *scratch) mend() error {
+	s.mending.Lock()
+	defer s.mending.Unlock()
+	needed := []string{
+		s.helper(), s.outputs, filepath.Join(s.noUpstream, taskapi.IndexFile),
+		filepath.Join(s.noUpstream, taskapi.RefsFile), filepath.Join(s.noUpstream, taskapi.StatusFile),
+	}
+	for _, path := range needed {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			s.shared.forget()
+			return s.fill()
+		}
+	}
+	return nil
 }
 
 func (s *scratch) remove() error {
@@ -99,13 +124,13 @@ func (f *startFiles) output() ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
+		return nil, unreadable(err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
+		return nil, unreadable(err)
 	case !info.Mode().IsRegular():
 		return nil, fault.Newf(fault.Invalid, "$JOBQ_OUTPUT_FILE is a %s; it must be a file with one JSON document", kindOf(info.Mode()))
 	case info.Size() > maxOutput:
@@ -113,7 +138,7 @@ func (f *startFiles) output() ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(file, maxOutput+1))
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE cannot be read")
+		return nil, unreadable(err)
 	}
 	if len(body) > maxOutput {
 		return nil, fault.Newf(fault.Invalid, "$JOBQ_OUTPUT_FILE grew beyond the %d bytes that an output may have", maxOutput)
@@ -126,6 +151,18 @@ func (f *startFiles) output() ([]byte, error) {
 		return nil, fault.Wrap(fault.Invalid, err, "$JOBQ_OUTPUT_FILE")
 	}
 	return body, nil
+}
+
+// unreadable tells what is wrong with a file from a machine that has nothing to
+// spare to read it with.
+func unreadable(err error) error {
+	const text = "$JOBQ_OUTPUT_FILE cannot be read"
+	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
+		if errors.Is(err, short) {
+			return diskFault(err, text)
+		}
+	}
+	return fault.Wrap(fault.Invalid, err, text)
 }
 
 func kindOf(mode fs.FileMode) string {

@@ -61,8 +61,18 @@ func (s *sharedInputs) get(index []byte, name func() string, write func(dir stri
 	return dir, nil
 }
 
+// forget drops the directories that are known: they may be gone.
+func (s *sharedInputs) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.dirs)
+}
+
 // prepare names the files of a start and writes the outputs of its parents.
 func (s *scratch) prepare(ctx context.Context, start protocol.Start) (*startFiles, error) {
+	if err := s.mend(); err != nil {
+		return nil, err
+	}
 	dir, err := s.sharedDir(&start.Task)
 	if err != nil {
 		return nil, err
@@ -132,7 +142,7 @@ func statusesOf(task *msg.Task) ([]byte, error) {
 
 // writeMaps makes dir with the maps that every start has.
 func writeMaps(dir string, index, refs, statuses []byte) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return diskFault(err, "the start has no directory for its inputs")
 	}
 	return errors.Join(

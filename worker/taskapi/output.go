@@ -55,7 +55,7 @@ func (t *Task) SetOutput(r io.Reader) error {
 	}
 	temp, err := os.CreateTemp(filepath.Dir(t.outputFile), filepath.Base(t.outputFile)+".*")
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the output cannot be written")
+		return unwritten(err)
 	}
 	defer os.Remove(temp.Name()) // it is gone where the rename worked
 	_, err = temp.Write(body)
@@ -63,7 +63,7 @@ func (t *Task) SetOutput(r io.Reader) error {
 		err = os.Rename(temp.Name(), t.outputFile)
 	}
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the output cannot be written")
+		return unwritten(err)
 	}
 	return nil
 }
@@ -103,4 +103,9 @@ func notJSON(body []byte, err error) error {
 		}
 	}
 	return fault.New(fault.Invalid, text).WithRemedy("write one JSON document; a text has quotes: '\"done\"'")
+}
+
+func unwritten(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "the output cannot be written").
+		WithRemedy("see that there is room on the disk, and that nothing removed the directory of $JOBQ_OUTPUT_FILE")
 }
