@@ -37,7 +37,21 @@ func classify(err error, path, doing string) error {
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
-	return fault.Wrapf(code, err, "cannot %s in %s%s", doing, path, reason)
+	e := fault.Wrapf(code, err, "cannot %s in %s%s", doing, path, reason)
+	switch {
+	case isFull(err):
+		return e.WithRemedy("free some space on its disk and try again; a run goes on with `jobq run --resume ID`")
+	case code == fault.Corrupt:
+		// doctor looks at the same file and would say the same.
+		return e.WithRemedy("put back a copy of the directory, or move " + path + " and its -wal and -shm away and begin anew; sqlite3's .recover may read what is left")
+	}
+	return e
+}
+
+// isFull reports whether err says that there is no room on the disk.
+func isFull(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // isBusy reports whether err says that another process holds the lock.

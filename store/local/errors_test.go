@@ -42,6 +42,9 @@ func TestClassify(t *testing.T) {
 			}
 		})
 	}
+	if got := fault.RemedyOf(classify(&os.PathError{Op: "write", Err: syscall.ENOSPC}, "/the/place", "write")); !strings.HasPrefix(got, "free some space") {
+		t.Errorf("the remedy for a full disk is %q", got)
+	}
 	if err := classify(nil, "/the/place", "write"); err != nil {
 		t.Errorf("classify(nil) = %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,6 +49,8 @@ type Store struct {
 	logger *slog.Logger
 	root   *os.Root
 	live   *liveFile
+	// opened is the database file as it was opened.
+	opened fs.FileInfo
 	write  *writer
 	read   *reader
 	bell   *bell
@@ -110,6 +113,9 @@ func (s *Store) open(ctx context.Context, kind string) (err error) {
 	if err := prepareDatabase(ctx, s.root, path); err != nil {
 		return err
 	}
+	if s.opened, err = s.root.Stat(databaseFile); err != nil {
+		return classify(err, path, "open the database")
+	}
 	if s.read, err = openReader(path); err != nil {
 		return err
 	}
@@ -140,6 +146,22 @@ func (s *Store) Port() *port.Store {
 
 // Home returns the directory of the store as an absolute path.
 func (s *Store) Home() string { return s.home }
+
+// Present fails with fault.Corrupt when the database file that was opened is no
+// longer in its place: what is still written through the open file is lost, and
+// other processes work on another one.
+func (s *Store) Present() error {
+	path := filepath.Join(s.home, databaseFile)
+	info, err := os.Stat(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil // no proof of a loss
+	}
+	if err == nil && os.SameFile(info, s.opened) {
+		return nil
+	}
+	return fault.Newf(fault.Corrupt, "%s was removed or replaced while it was in use", path).
+		WithRemedy("what it held is lost to this process; find out who removed it, then run the file again")
+}
 
 // Close answers the writes that wait and gives up the home. Messages that this
 // process still holds are free from then on. A second call does nothing.
