@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobq/core/coord"
@@ -35,7 +37,10 @@ const (
 	// guardianTime is how long the guardian of a killed run may need to end what
 	// was still running; until then the run counts as alive.
 	guardianTime = 3 * time.Second
-	ownRetry     = 25 * time.Millisecond
+	// stuckAfter is how long a stop may take beyond the kill timeout: what then
+	// still waits waits for the store.
+	stuckAfter = 10 * time.Second
+	ownRetry   = 25 * time.Millisecond
 	// patientTries is how often a run is asked for before a person is told who has
 	// it: one that was just killed is free sooner.
 	patientTries = 8
@@ -59,16 +64,25 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if err != nil {
 		return coord.Summary{}, err
 	}
-	r := &run{o: o, store: store.Port(), ended: make(chan struct{})}
+	r := &run{o: o, home: store, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
+	r.store = r.trouble.watch(store.Port())
 	sum, err := r.execute(ctx)
-	return sum, errors.Join(err, store.Close())
+	if closing := store.Close(); err == nil || !r.lost.Load() {
+		err = errors.Join(err, closing)
+	}
+	return sum, err
 }
 
 // run is one Execute.
 type run struct {
 	o     Options
+	home  *local.Store
 	store *port.Store
 	c     *coord.Coordinator
+
+	trouble *trouble
+	// lost says that the home was removed or replaced under the run.
+	lost atomic.Bool
 
 	once  sync.Once
 	ended chan struct{}
@@ -128,10 +142,15 @@ func (r *run) serve(ctx context.Context, work *worker.Worker) (coord.Summary, er
 	working.Go(func() { workErr = work.Run(workers); r.end() })
 	serving.Go(func() { serveErr = r.c.Serve(coordinator); r.end() })
 	cause := r.wait(ctx)
+	overdue := r.overdue(cause)
+	defer overdue()
 	stopWorkers(cause)
 	working.Wait()
 	stopCoordinator(cause)
 	serving.Wait()
+	if r.lost.Load() {
+		return coord.Summary{}, cause // everything else follows from it
+	}
 
 	last, cancel := context.WithTimeoutCause(apart, lastWords, errors.New("the last look at the workflow took too long"))
 	defer cancel()
@@ -143,8 +162,24 @@ func (r *run) serve(ctx context.Context, work *worker.Worker) (coord.Summary, er
 	return sum, err
 }
 
+// overdue tells OnStuck when the stop for cause takes longer than commands may,
+// until the returned function is called.
+func (r *run) overdue(cause error) (done func()) {
+	if r.o.OnStuck == nil || r.o.KillTimeout < 0 {
+		return func() {}
+	}
+	limit := cmp.Or(r.o.KillTimeout, worker.DefaultKillTimeout) + stuckAfter
+	timer := time.AfterFunc(limit, func() {
+		if !r.lost.Load() {
+			cause = r.trouble.present()
+		}
+		r.o.OnStuck(cause)
+	})
+	return func() { timer.Stop() }
+}
+
 // wait returns when the workflow has ended, by us or by another process, or ctx
-// has, and says which.
+// has, or the home is lost, and says which.
 func (r *run) wait(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -155,6 +190,10 @@ func (r *run) wait(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-look.C:
+			if err := r.home.Present(); err != nil {
+				r.lost.Store(true)
+				return err
+			}
 			if sum, err := r.c.Status(ctx, r.o.WorkflowID); err == nil && endedStatus(sum.Status) {
 				return errWorkflowEnded
 			}
@@ -177,9 +216,15 @@ func (r *run) changed(n coord.Notice) {
 	}
 }
 
-// happened passes on which commands run.
+// happened passes on which commands run, and which could not.
 func (r *run) happened(e protocol.Event) {
-	if r.o.OnCommand != nil && e.Workflow == r.o.WorkflowID && e.Kind != protocol.Refused {
+	if e.Workflow != r.o.WorkflowID {
+		return
+	}
+	if r.o.OnGivenBack != nil && e.Kind == protocol.GivenBack && !errors.Is(e.Err, protocol.ErrStopping) {
+		r.o.OnGivenBack(e.Task, e.Err)
+	}
+	if r.o.OnCommand != nil && e.Kind != protocol.Refused {
 		r.o.OnCommand(e.Task, e.Attempt, e.Kind == protocol.Started)
 	}
 }
@@ -278,7 +323,7 @@ func (r *run) inbox() string { return strings.ToLower(r.o.Prefix) + "-workflow-c
 func (r *run) leave(ctx context.Context, me port.Membership) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWords, errors.New("leaving took too long"))
 	defer cancel()
-	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil {
+	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
 }

@@ -40,6 +40,15 @@ type Options struct {
 	// OnCommand is told that the command of an attempt begins or has ended, from
 	// many goroutines. It must not block.
 	OnCommand func(task string, attempt uint32, begins bool)
+	// OnGivenBack is told that a start of a task came to nothing for a reason of this
+	// machine, and that another one follows; OnTrouble that the store does not take
+	// what must be written, and with nil that it does again. Both from many goroutines.
+	OnGivenBack func(task string, why error)
+	OnTrouble   func(error)
+	// OnStuck is told, with the reason if it is known, that a stop takes longer than
+	// commands may, because the store takes nothing. The caller may end the process:
+	// what ran then begins again, as after any other death.
+	OnStuck func(error)
 	// OnOutput is told of every line that a task writes, from many goroutines.
 	OnOutput func(Line)
 	Logger   *slog.Logger
