@@ -5,23 +5,35 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
+// oneStop is how close together signals are one wish to stop: timeout(1) signals its
+// child and then the whole group, which is the child once more.
+const oneStop = 200 * time.Millisecond
+
 // secondInterrupt returns a channel that is closed by a signal to stop that comes
-// after ctx has ended, which is what the first one does. release gives the signals
-// back.
+// after ctx has ended, which is what the first one does, and not together with it.
+// release gives the signals back.
 func secondInterrupt(ctx context.Context) (again <-chan struct{}, release func()) {
 	signals := make(chan os.Signal, 1)
 	closed := make(chan struct{})
 	over, stop := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
 		signal.Notify(signals, interrupts()...)
-		select {
-		case <-signals:
-			close(closed)
-		case <-over.Done():
+		defer signal.Stop(signals)
+		first := time.Now()
+		for {
+			select {
+			case <-signals:
+				if time.Since(first) >= oneStop {
+					close(closed)
+					return
+				}
+			case <-over.Done():
+				return
+			}
 		}
-		signal.Stop(signals)
 	})
 	return closed, func() {
 		unhook()
