@@ -29,6 +29,9 @@ func (a *app) readDefinition(ctx context.Context, name string) (*dag.Definition,
 			return nil, nil, fileError(name, err)
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, nil, fault.Newf(fault.Invalid, "%s is a directory", name).WithRemedy("name a workflow file in it")
+		}
 		in = file
 	}
 	text, err := spec.ReadText(name, in, limits)
@@ -40,6 +43,9 @@ func (a *app) readDefinition(ctx context.Context, name string) (*dag.Definition,
 }
 
 func fileError(name string, err error) error {
+	if name == "" {
+		return fault.New(fault.Invalid, "the name of the file is empty").WithRemedy("is a variable of the shell not set?")
+	}
 	if os.IsNotExist(err) {
 		return fault.Newf(fault.Invalid, "%s does not exist", name).WithRemedy("check the name of the file")
 	}

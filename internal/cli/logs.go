@@ -170,7 +170,7 @@ func (l *logReader) copy(ctx context.Context, name string, offset int64) (int64,
 			return offset, err
 		}
 		if _, err := l.out.Write(part); err != nil {
-			return offset, fault.Wrap(fault.Unavailable, err, "the log could not be written")
+			return offset, unwritten(err)
 		}
 		offset += int64(len(part))
 		if len(part) < logChunk {

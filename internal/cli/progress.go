@@ -130,6 +130,13 @@ func (p *progress) stop() {
 	p.stopping = true
 }
 
+// stopped reports whether the process is stopping.
+func (p *progress) stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopping
+}
+
 // inactive drops commands. p.mu is held.
 func (p *progress) inactive(drop func(activeTask) bool) {
 	kept := p.active[:0]

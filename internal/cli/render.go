@@ -22,7 +22,7 @@ func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+		return unwritten(err)
 	}
 	return nil
 }
@@ -31,6 +31,19 @@ func printJSON(w io.Writer, v any) error {
 func terminal(w io.Writer) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+// lively returns the file behind w if that is a terminal on which the cursor can be
+// moved: some editors have one on which it cannot.
+func (a *app) lively(w io.Writer) (*os.File, bool) {
+	f, isTerminal := terminal(w)
+	return f, isTerminal && a.env["TERM"] != "dumb"
+}
+
+// unwritten is an answer that standard output did not take.
+func unwritten(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "the answer could not be written").
+		WithRemedy("see that what standard output leads to can be written to")
 }
 
 // terminalSize returns width and height of the terminal behind w, or the bounds
@@ -118,7 +131,7 @@ func printTable(w io.Writer, g *grid) error {
 		lines = strings.Join(g.fit(width), "\n")
 	}
 	if _, err := fmt.Fprintln(w, lines); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+		return unwritten(err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func newRoot(a *app) *cobra.Command {
 	root.Flags().Bool("version", false, "print the version of this program")
 	root.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, args) }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(verbOf(cmd), "%s", err.Error())
+		return flagError(cmd, err)
 	})
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run on this machine:"},
@@ -236,6 +237,47 @@ func otherVerb(word string) string {
 		return "validate"
 	}
 	return ""
+}
+
+// flagError answers a flag that cannot be read.
+func flagError(cmd *cobra.Command, err error) error {
+	usage := usageError(verbOf(cmd), "%s", err.Error())
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if best := nearest(unknown.GetSpecifiedName(), flagNames(cmd)); best != "" {
+			return usage.WithRemedy("did you mean --" + best + "? " + fault.RemedyOf(usage))
+		}
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usageError(verbOf(cmd), "--%s: %q is no %s", invalid.GetFlag().Name, invalid.GetValue(), kindWord(invalid.GetFlag().Value.Type()))
+	}
+	return usage
+}
+
+// flagNames returns the names of the flags that cmd takes.
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// kindWord is the word for people for a type of package pflag.
+func kindWord(kind string) string {
+	switch kind {
+	case "int", "uint64", "count":
+		return "whole number"
+	case "float64":
+		return "number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "duration such as 90s or 1h30m"
+	default:
+		return kind
+	}
 }
 
 // noVerb answers a call whose first word is no verb.

@@ -18,6 +18,7 @@ import (
 	"jobq/internal/config"
 	"jobq/internal/local"
 	"jobq/store"
+	"jobq/worker/proc"
 )
 
 // runFlags are the flags of verbs that run a workflow here.
@@ -140,16 +141,31 @@ func (a *app) localOptions() (local.Options, error) {
 		return local.Options{}, fault.Wrap(fault.Unavailable, err, "the running program cannot be found")
 	}
 	return local.Options{
-		Home: home, Prefix: prefix, Workers: cmp.Or(a.values.Int(config.Workers), runtime.NumCPU()), Dir: dir,
+		Home: home, Prefix: prefix, Workers: a.slots(cmp.Or(a.values.Int(config.Workers), runtime.NumCPU())), Dir: dir,
 		Executable: program, Version: version(), By: a.user(), Logger: a.log,
 		KillTimeout: a.killTimeout(),
 	}, nil
 }
 
+// slots returns how many tasks to run at a time: as many as are wished for, if this
+// process may have files enough open for them.
+func (a *app) slots(wished int) int {
+	most := proc.MostCommands()
+	if wished > most {
+		a.note("%d tasks at a time need more open files than this process may have; it is %d (raise `ulimit -n`)", wished, most)
+	}
+	return min(wished, most)
+}
+
+var errStuck error = fault.New(fault.Unavailable, "the store does not take what must be written")
+
 // execute runs o under a view and reports how it ended.
 func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
 	v := newRunView(a, o, p)
 	o.OnChange, o.OnOutput, o.OnCommand, o.OnHeld = v.changed, v.output, p.command, v.held
+	o.OnGivenBack, o.OnTrouble = v.givenBack, v.trouble
+	stuck := make(chan error, 1)
+	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
 	v.begin()
 	kill, release := secondInterrupt(ctx)
@@ -169,6 +185,14 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		// commands, as after any other death.
 		v.close()
 		v.killed()
+		return ended(exitInterrupted)
+	case why := <-stuck:
+		// As above: what cannot be written down is begun again by the next process.
+		v.close()
+		if ctx.Err() == nil {
+			return homeRemedy(store.Local, cmp.Or(why, errStuck))
+		}
+		v.overdue(why)
 		return ended(exitInterrupted)
 	}
 	unhook()

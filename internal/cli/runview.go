@@ -43,6 +43,8 @@ type runView struct {
 	// told is when the last line about a success was written, where there are too
 	// many for one each.
 	told time.Time
+	// toldBack is when the last line about a start that came to nothing was.
+	toldBack time.Time
 }
 
 func newRunView(a *app, o local.Options, p *progress) *runView {
@@ -54,7 +56,7 @@ func newRunView(a *app, o local.Options, p *progress) *runView {
 }
 
 func (v *runView) begin() {
-	_, isTerminal := terminal(v.a.err)
+	_, isTerminal := v.a.lively(v.a.err)
 	v.live = isTerminal && !v.a.quiet()
 	if v.live {
 		v.screen = v.a.newScreen(v.region)
@@ -66,9 +68,14 @@ func (v *runView) begin() {
 	}
 	v.screen.setFarewell("jobq: nobody reads standard output any more; the run goes on, and %s prints what tasks write\n", v.a.commandLine("logs", v.o.WorkflowID))
 	tasks := count(len(v.p.names), "task")
-	if done := v.p.snapshot(time.Now()).counts.Ended(); done > 0 {
+	counts := v.p.snapshot(time.Now()).counts
+	switch kept := counts.Completed + counts.Skipped; {
+	case v.o.Retry:
 		v.resumed = true
-		tasks = fmt.Sprintf("%d of %s ended already", done, tasks)
+		tasks = fmt.Sprintf("%d of %s kept", kept, tasks)
+	case counts.Ended() > 0:
+		v.resumed = true
+		tasks = fmt.Sprintf("%d of %s ended already", counts.Ended(), tasks)
 	}
 	v.screen.printf("jobq: run %s, %s, %d at a time", v.o.WorkflowID, tasks, v.o.Workers)
 }
@@ -83,6 +90,24 @@ func sinceText(m port.Member) string {
 		return ""
 	}
 	return " since " + m.Started.Local().Format(time.TimeOnly)
+}
+
+// givenBack tells of a start that came to nothing. After a stop that is no news.
+func (v *runView) givenBack(task string, why error) {
+	if v.a.quiet() || v.p.stopped() || !v.turn(&v.toldBack, time.Now()) {
+		return
+	}
+	v.screen.printf("jobq: %s could not be run to its end and is started again: %s", line(task), brief(why.Error()))
+}
+
+// trouble tells that the store takes nothing, which no quiet hides: the run stands
+// still meanwhile.
+func (v *runView) trouble(err error) {
+	if err == nil {
+		v.screen.printf("jobq: what tasks left could be written down; the run goes on")
+		return
+	}
+	v.screen.printf("jobq: what tasks left cannot be written down: %s\n  next: correct that; the run waits for it and goes on by itself", plain(err.Error()))
 }
 
 // region is the live region.
@@ -157,12 +182,9 @@ func (v *runView) inSum(number, total int, now time.Time) bool {
 	if total <= manyTasks {
 		return false
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if now.Sub(v.told) < tellEvery {
+	if !v.turn(&v.told, now) {
 		return true
 	}
-	v.told = now
 	s := v.p.snapshot(now)
 	text := fmt.Sprintf("[%*d/%d] %s running", len(fmt.Sprint(total)), number, total, fmt.Sprint(s.active))
 	if s.rate > 0 {
@@ -172,6 +194,17 @@ func (v *runView) inSum(number, total int, now time.Time) bool {
 		text += ", about " + seconds(s.left.Round(time.Second)) + " left"
 	}
 	v.screen.printf("%s", text)
+	return true
+}
+
+// turn reports whether there may be a line again of what was last told at told.
+func (v *runView) turn(told *time.Time, now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now.Sub(*told) < tellEvery {
+		return false
+	}
+	*told = now
 	return true
 }
 
@@ -266,6 +299,16 @@ func (v *runView) stopping() {
 // killed answers the second Ctrl-C. The screen is closed.
 func (v *runView) killed() {
 	fmt.Fprintf(v.a.err, "jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+}
+
+// overdue tells that the stop was not waited for any longer. The screen is closed.
+func (v *runView) overdue(why error) {
+	text := "the store took nothing"
+	if why != nil {
+		text = plain(why.Error())
+	}
+	fmt.Fprintf(v.a.err, "jobq: ended without what could not be written down (%s); those tasks run again\n  go on: %s\n",
+		text, v.a.commandLine("run", "--resume", v.o.WorkflowID))
 }
 
 func (v *runView) close() { v.screen.close() }

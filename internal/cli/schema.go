@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"jobq/core/fault"
 	"jobq/core/spec"
 )
 
@@ -17,7 +16,7 @@ func newSchema(a *app) *cobra.Command {
 and as the first line of a file: # yaml-language-server: $schema=workflow.schema.json`,
 		run: func(*cobra.Command, []string) error {
 			if _, err := a.out.Write(spec.Schema()); err != nil {
-				return fault.Wrap(fault.Unavailable, err, "the schema could not be written")
+				return unwritten(err)
 			}
 			return nil
 		},

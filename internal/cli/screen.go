@@ -69,7 +69,7 @@ func (a *app) newScreen(region func(width, height int) []string) *screen {
 	s := &screen{out: a.out, err: a.err, stop: make(chan struct{}), done: make(chan struct{})}
 	s.undivert = func() { a.logs.divert(a.err) }
 	out, errOut := a.out, a.err
-	errFile, isTerminal := terminal(errOut)
+	errFile, isTerminal := a.lively(errOut)
 	if isTerminal {
 		s.region = region
 		outFile, alsoTerminal := terminal(out)

@@ -135,6 +135,9 @@ func (a *app) simulated(done, of int) {
 
 // forecast plays the workflow of a file.
 func (a *app) forecast(cmd *cobra.Command, name string, s *simulation) error {
+	if s.evictions < 0 || s.evictions >= 100 {
+		return usageError("simulate", "--evictions %v: a chance in percent is from 0 to below 100", s.evictions)
+	}
 	d, err := a.accept(cmd.Context(), name)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"jobq/core/coord"
@@ -92,8 +93,10 @@ func homeRemedy(storage string, err error) error {
 	if storage != store.Local || !ok || fault.RemedyOf(err) != e.Code().Remedy() {
 		return err
 	}
-	switch e.Code() {
-	case fault.Unavailable, fault.Denied:
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return e.WithRemedy("free some space on the disk of JOBQ_HOME and try again; a run goes on with `jobq run --resume ID`")
+	case e.Code() == fault.Unavailable, e.Code() == fault.Denied:
 		return e.WithRemedy("set JOBQ_HOME to a directory on a local disk that you can write to")
 	}
 	return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jobq/core/fault"
 	"jobq/worker/taskapi"
 )
 
@@ -141,7 +140,7 @@ func needsSubverb(cmd *cobra.Command, args []string) error {
 // print writes one answer and ends its line.
 func (a *app) print(text string) error {
 	if _, err := fmt.Fprintln(a.out, text); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+		return unwritten(err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ No store is opened. Verdicts go to standard output, faults to standard error.`,
 			report := validateReport{Valid: true, Files: []fileReport{}}
 			for _, name := range files {
 				d, ds, err := a.readDefinition(cmd.Context(), name)
-				if err != nil && !fault.Is(err, fault.TooLarge) {
+				if fault.Is(err, fault.Canceled) {
 					return err
 				}
 				if err != nil {
@@ -85,14 +85,14 @@ func reportOf(name string, d *dag.Definition, ds spec.Diagnostics) fileReport {
 
 func (a *app) printVerdict(r fileReport) error {
 	if err := r.Diagnostics.Render(a.err); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the diagnostics could not be written")
+		return unwritten(err)
 	}
 	verdict := fmt.Sprintf("%s: OK, %s", r.File, shapeText(r))
 	if !r.Valid {
 		verdict = fmt.Sprintf("%s: FAIL, %s", r.File, count(r.Diagnostics.Count(spec.Error), "fault"))
 	}
 	if _, err := fmt.Fprintln(a.out, plain(verdict)); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the verdict could not be written")
+		return unwritten(err)
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"jobq/core/fault"
 )
 
 func newVersion(a *app) *cobra.Command {
@@ -14,7 +12,7 @@ func newVersion(a *app) *cobra.Command {
 		use: "version", short: "Print the version of this program", group: groupFile,
 		run: func(*cobra.Command, []string) error {
 			if _, err := fmt.Fprintln(a.out, "jobq", version()); err != nil {
-				return fault.Wrap(fault.Unavailable, err, "the answer could not be written")
+				return unwritten(err)
 			}
 			return nil
 		},

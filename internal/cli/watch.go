@@ -40,7 +40,7 @@ func (a *app) watch(ctx context.Context, s *session, id string) error {
 		return err
 	}
 	w.p.begun = first.CreatedAt
-	_, isTerminal := terminal(a.err)
+	_, isTerminal := a.lively(a.err)
 	view := a.newScreen(w.region)
 	status, err := w.follow(ctx, view, first.Status, isTerminal)
 	view.close()
