@@ -20,6 +20,18 @@ type absentError struct {
 func (e *absentError) Error() string { return "workflow " + e.wf + " does not exist" }
 func (e *absentError) Unwrap() error { return fault.Wrap(fault.NotFound, e.cause, e.Error()) }
 
+// Absent returns the error that workflow id does not exist, as its state, which was
+// looked for and not found because of cause, says.
+func Absent(id string, cause error) error { return &absentError{id, cause} }
+
+// AbsentWorkflow returns the workflow of which err says that it does not exist.
+func AbsentWorkflow(err error) (id string, ok bool) {
+	if e, absent := errors.AsType[*absentError](err); absent {
+		return e.wf, true
+	}
+	return "", false
+}
+
 // purgedError is the answer of a load that meets a tombstone.
 type purgedError struct {
 	tombstone *state.Workflow

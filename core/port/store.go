@@ -21,6 +21,9 @@ type Store struct {
 	// this machine. It is removed when the process is gone, however it ended.
 	// Empty where the store is not on this machine.
 	Scratch string
+	// Present, where set, fails when what was opened is no longer there for other
+	// processes: whoever goes on serves nobody.
+	Present func() error
 	// Close releases what the store holds. It may be called once.
 	Close func() error
 }

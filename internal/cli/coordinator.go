@@ -58,9 +58,11 @@ func (a *app) coordinate(ctx context.Context) (err error) {
 	defer leave()
 	c := coord.New(s.store, s.scheduler, a.coordinatorOptions(s, me.ID()))
 	a.log.Info("coordinator runs", obs.KeyPrefix, s.place, obs.KeyVersion, version())
-	err = c.Serve(ctx)
+	serving, done := s.whilePresent(ctx)
+	err = c.Serve(serving)
+	lost := done()
 	a.log.Info("coordinator stopped", obs.KeyPrefix, s.place)
-	return err
+	return errors.Join(lost, err)
 }
 
 func (a *app) coordinatorOptions(s *session, holder string) coord.Options {

@@ -34,7 +34,7 @@ func (s *session) loadState(ctx context.Context, id string) (*state.Workflow, er
 
 func notThere(id string, err error) error {
 	if fault.Is(err, fault.NotFound) {
-		return fault.Newf(fault.NotFound, "workflow %s does not exist", id)
+		return coord.Absent(id, err)
 	}
 	return err
 }

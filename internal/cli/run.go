@@ -106,7 +106,7 @@ func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) err
 		if err == nil {
 			names = taskNames(d)
 		}
-		return err
+		return s.propose(ctx, err)
 	})
 	if err != nil {
 		return err

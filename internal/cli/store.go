@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -146,7 +147,55 @@ func (a *app) withKind(ctx context.Context, kind string, f func(*session) error)
 	if s.absent {
 		a.note("there is no data yet of %s", a.where)
 	}
-	return f(s)
+	return s.propose(ctx, f(s))
+}
+
+// propose gives the error that a workflow does not exist the name of one that does.
+func (s *session) propose(ctx context.Context, err error) error {
+	id, absent := coord.AbsentWorkflow(err)
+	if _, several := err.(interface{ Unwrap() []error }); !absent || several {
+		return err
+	}
+	newest, _, listing := s.List(ctx, port.Filter{Limit: listPage})
+	if listing != nil {
+		return err
+	}
+	ids := make([]string, len(newest))
+	for i := range newest {
+		ids[i] = newest[i].WorkflowID
+	}
+	best := nearest(id, ids)
+	if best == "" {
+		return err
+	}
+	return fault.New(fault.NotFound, err.Error()).WithRemedy("did you mean " + best + "? " + fault.RemedyOf(err))
+}
+
+// presentEvery is the rhythm in which a service looks whether its store is there.
+const presentEvery = time.Second
+
+// whilePresent returns a context that ends with ctx and when the store is removed
+// under this process. done ends it and returns the error of that removal.
+func (s *session) whilePresent(ctx context.Context) (serving context.Context, done func() error) {
+	serving, cancel := context.WithCancelCause(ctx)
+	if s.store.Present == nil {
+		return serving, func() error { cancel(nil); return nil }
+	}
+	var lost error
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for sleep(serving, presentEvery) == nil {
+			if lost = s.store.Present(); lost != nil {
+				cancel(lost)
+				return
+			}
+		}
+	})
+	return serving, func() error {
+		cancel(nil)
+		watching.Wait()
+		return lost
+	}
 }
 
 // by returns the command of this call.

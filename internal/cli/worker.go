@@ -106,7 +106,9 @@ func (a *app) work(ctx context.Context, storage string, queues []string) (err er
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 
-	serving, stop := context.WithCancelCause(ctx)
+	present, done := s.whilePresent(ctx)
+	defer func() { err = errors.Join(done(), err) }()
+	serving, stop := context.WithCancelCause(present)
 	defer stop(nil)
 	if limit := a.values.Duration(config.TimeLimit); limit > 0 {
 		var cancel context.CancelFunc

@@ -64,7 +64,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if err != nil {
 		return coord.Summary{}, err
 	}
-	r := &run{o: o, home: store, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
+	r := &run{o: o, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
 	r.store = r.trouble.watch(store.Port())
 	sum, err := r.execute(ctx)
 	if closing := store.Close(); err == nil || !r.lost.Load() {
@@ -76,7 +76,6 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 // run is one Execute.
 type run struct {
 	o     Options
-	home  *local.Store
 	store *port.Store
 	c     *coord.Coordinator
 
@@ -190,7 +189,7 @@ func (r *run) wait(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-look.C:
-			if err := r.home.Present(); err != nil {
+			if err := r.store.Present(); err != nil {
 				r.lost.Store(true)
 				return err
 			}

@@ -140,6 +140,7 @@ func (s *Store) Port() *port.Store {
 		Finisher: finisher{s},
 		Scratch:  filepath.Join(s.home, scratchDir, s.live.id),
 		Props:    port.Props{MaxState: maxState, MaxBlob: maxBlob, FileOutputs: true},
+		Present:  s.Present,
 		Close:    s.Close,
 	}
 }
