@@ -119,14 +119,15 @@ func listWorkflows(ctx context.Context, s *session, o listOptions) (listAnswer, 
 const maxStopped = 100
 
 // stoppedOf returns the ids among all of runs of this machine that no process
-// goes on with. The first maxStopped unfinished ones are looked at.
+// goes on with. The first maxStopped unfinished ones are looked at, and their counts
+// made those of their states: a process that was killed left its row behind.
 func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[string]bool, error) {
 	found := map[string]bool{}
 	if storage, _, _ := parsePlace("", "", s.place); storage != store.Local {
 		return found, nil // what runs elsewhere is run by services
 	}
 	looked := 0
-	for _, sum := range all {
+	for i, sum := range all {
 		if endedWord(sum.Status) || looked == maxStopped {
 			continue
 		}
@@ -136,6 +137,7 @@ func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[strin
 			continue // doctor tells of it
 		}
 		if err == nil {
+			all[i].Counts, all[i].UpdatedAt = w.Counts(), coord.Time{Time: w.UpdatedAt}
 			found[sum.WorkflowID], err = s.stopped(ctx, w)
 		}
 		if err != nil {

@@ -95,6 +95,9 @@ func notJSON(body []byte, err error) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok && !errors.Is(err, io.ErrUnexpectedEOF) && int(e.Offset) <= len(body) {
 		const shown = 20
 		at := max(int(e.Offset)-1, 0)
+		if depth(body[:at]) >= maxDepth {
+			return fault.Newf(fault.Invalid, "the output is nested more than %d levels deep", maxDepth)
+		}
 		text = fmt.Sprintf("the output is not JSON at byte %d: %q", at+1, bytes.ToValidUTF8(body[at:min(at+shown, len(body))], nil))
 	}
 	for _, word := range []string{"NaN", "Infinity"} {
@@ -103,6 +106,28 @@ func notJSON(body []byte, err error) error {
 		}
 	}
 	return fault.New(fault.Invalid, text).WithRemedy("write one JSON document; a text has quotes: '\"done\"'")
+}
+
+// maxDepth is how deep package encoding/json lets lists and objects be nested.
+const maxDepth = 10_000
+
+// depth returns how many lists and objects are open at the end of body, which is
+// the beginning of a JSON document.
+func depth(body []byte) int {
+	open, inText := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case !inText && (c == '[' || c == '{'):
+			open++
+		case !inText && (c == ']' || c == '}'):
+			open--
+		}
+	}
+	return open
 }
 
 func unwritten(err error) error {

@@ -72,6 +72,8 @@ func TestSetOutputRefusesWhatIsNotOneDocument(t *testing.T) {
 		"NaN":               {"NaN", "NaN"},
 		"two documents":     {"{}\n[]", "at byte 2"},
 		"a byte order mark": {"\ufeff{}", "byte order mark"},
+		"too many levels":   {strings.Repeat(`[{"a\"[":`, 6000), "nested more than 10000 levels"},
+		"many levels cut":   {strings.Repeat("[", 10_000), "cut off"},
 		"not UTF-8":         {"\"\x80\"", "UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
