@@ -236,6 +236,20 @@ func lostAnswerCases() []protocolCase {
 		}},
 		reportFails("four times", 4, protocol.Done, false),
 		reportFails("until it is given up", 5, protocol.Returned, true),
+		protocolCase{name: "rights taken while a command ends do not run it again", run: func(t *testing.T, r *rig) {
+			r.model.run = func(context.Context, protocol.Start) protocol.Outcome {
+				r.network.deny(true)
+				time.AfterFunc(2*time.Second, func() { r.network.deny(false) })
+				return exit(0)
+			}
+			r.push()
+			r.expect("delivery", r.handle(t.Context()), protocol.Done)
+			if c := r.completion(); !c.Success || c.Start != 1 {
+				t.Errorf("completion = %+v, want the success of start 1", c)
+			}
+			r.model.runs(t, 1)
+			r.left(0)
+		}},
 		protocolCase{name: "records that are away give the message back", run: func(t *testing.T, r *rig) {
 			r.network.cut(true)
 			r.push()

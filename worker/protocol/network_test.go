@@ -19,8 +19,10 @@ type network interface {
 	loseSends(n int)
 	// failSends has the next n sends to the inbox not happen.
 	failSends(n int)
-	// cut takes the records away, and brings them back.
+	// cut takes the records away, and brings them back. deny takes the right to use
+	// them, on Azure that to the whole account.
 	cut(away bool)
+	deny(denied bool)
 	// left is how many of these have not happened yet, as far as known.
 	left() int
 }
@@ -42,6 +44,7 @@ func (n *portNetwork) loseChanges(times int) { n.records.lostChanges = times }
 func (n *portNetwork) loseSends(times int)   { n.queues.lost = times }
 func (n *portNetwork) failSends(times int)   { n.queues.fails = times }
 func (n *portNetwork) cut(away bool)         { n.records.set(away) }
+func (n *portNetwork) deny(denied bool)      { n.records.refuse(denied) }
 func (n *portNetwork) left() int {
 	return n.records.lostCreates + n.records.lostChanges + n.queues.lost + n.queues.fails
 }
@@ -54,7 +57,7 @@ type wire struct {
 	mu               sync.Mutex
 	creates, changes int // answers to lose
 	sends, unsent    int // answers to lose, requests that fail
-	away             bool
+	away, denied     bool
 }
 
 var errDropped = errors.New("the connection broke")
@@ -63,6 +66,10 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	stops, loses := w.fate(r)
 	if stops {
 		return nil, errDropped
+	}
+	if w.isDenied() {
+		h := http.Header{"X-Ms-Error-Code": {"AuthorizationPermissionMismatch"}}
+		return &http.Response{StatusCode: http.StatusForbidden, ProtoMajor: 1, ProtoMinor: 1, Header: h, Body: http.NoBody, Request: r}, nil
 	}
 	resp, err := w.inner.RoundTrip(r)
 	if err == nil && loses {
@@ -119,6 +126,18 @@ func (w *wire) cut(away bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.away = away
+}
+
+func (w *wire) deny(denied bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.denied = denied
+}
+
+func (w *wire) isDenied() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.denied
 }
 
 // busNetwork has its sends disturbed by the namespace itself.

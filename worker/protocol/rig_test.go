@@ -285,12 +285,15 @@ type flaky struct {
 	mu sync.Mutex
 	// lost says which writes happen without an answer; down refuses everything.
 	lostCreates, lostChanges int
-	down                     bool
+	down, denied             bool
 	// deaf says that reads fail.
 	deaf bool
 }
 
-var errDown = fault.New(fault.Unavailable, "no answer")
+var (
+	errDown   = fault.New(fault.Unavailable, "no answer")
+	errDenied = fault.New(fault.Denied, "not allowed")
+)
 
 func (f *flaky) lose(n *int) bool {
 	f.mu.Lock()
@@ -302,10 +305,25 @@ func (f *flaky) lose(n *int) bool {
 	return false
 }
 
-func (f *flaky) away() bool {
+func (f *flaky) away() bool { return f.outage() != nil }
+
+// outage returns why the records cannot be used.
+func (f *flaky) outage() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.down
+	switch {
+	case f.down:
+		return errDown
+	case f.denied:
+		return errDenied
+	}
+	return nil
+}
+
+func (f *flaky) refuse(denied bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = denied
 }
 
 func (f *flaky) hear() {
@@ -327,8 +345,8 @@ func (f *flaky) set(down bool) {
 }
 
 func (f *flaky) Create(ctx context.Context, k port.RecordKey, r port.Record) (port.Tag, error) {
-	if f.away() {
-		return "", errDown
+	if err := f.outage(); err != nil {
+		return "", err
 	}
 	tag, err := f.Records.Create(ctx, k, r)
 	if f.lose(&f.lostCreates) {
@@ -338,8 +356,8 @@ func (f *flaky) Create(ctx context.Context, k port.RecordKey, r port.Record) (po
 }
 
 func (f *flaky) Change(ctx context.Context, k port.RecordKey, r port.Record, ifMatch port.Tag) (port.Tag, error) {
-	if f.away() {
-		return "", errDown
+	if err := f.outage(); err != nil {
+		return "", err
 	}
 	tag, err := f.Records.Change(ctx, k, r, ifMatch)
 	if f.lose(&f.lostChanges) {
@@ -349,7 +367,10 @@ func (f *flaky) Change(ctx context.Context, k port.RecordKey, r port.Record, ifM
 }
 
 func (f *flaky) Read(ctx context.Context, k port.RecordKey) (port.StoredRecord, error) {
-	if f.away() || f.isDeaf() {
+	if err := f.outage(); err != nil {
+		return port.StoredRecord{}, err
+	}
+	if f.isDeaf() {
 		return port.StoredRecord{}, errDown
 	}
 	return f.Records.Read(ctx, k)
