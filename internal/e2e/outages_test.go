@@ -138,7 +138,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	s.openGate()
 	s.hear("account devstoreaccount1: the service answered 500")
 	other := s.write("other.yaml", "name: other\ntasks:\n- {name: a, queue: storm, kwargs: {cmd: \"true\"}}\n")
-	s.told([]string{"submit", other, "--id", "other"}, "account devstoreaccount1: the service answered 500")
+	s.told([]string{"submit", other, "--id", "other"}, "account devstoreaccount1: the service answered 500", "the disk of the emulator")
 	<-time.After(10 * time.Second)
 	if err := s.server.FreeDisk(); err != nil {
 		t.Fatal(err)
