@@ -67,14 +67,17 @@ const (
 type rig struct {
 	t     *testing.T
 	store *memory.Store
-	conf  worker.Config
-	mu    sync.Mutex
-	lines []worker.OutputLine
+	// queues are those of store, unless a test puts others in their place.
+	queues port.Queues
+	conf   worker.Config
+	mu     sync.Mutex
+	lines  []worker.OutputLine
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, store: memory.New(memory.Options{})}
+	r.queues = r.store.Port().Queues
 	r.conf = worker.Config{
 		Store: r.store.Process("worker").Port(), Prefix: prefix, Inbox: inbox, Queues: []string{"cpu"}, Slots: 2,
 		Cwd: t.TempDir(), Scratch: t.TempDir(), KillTimeout: 10 * time.Second, CancelPollInterval: 20 * time.Millisecond,
@@ -132,11 +135,10 @@ func (r *rig) pushTo(queue, name string, kwargs []msg.Kwarg, edits ...func(*msg.
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := r.store.Port()
-	if err := p.Queues.Ensure(r.t.Context(), queue); err != nil {
+	if err := r.queues.Ensure(r.t.Context(), queue); err != nil {
 		r.t.Fatal(err)
 	}
-	if errs := p.Queues.Queue(queue).Send(r.t.Context(), []port.Message{{ID: task.ID, Body: body}}); errs != nil {
+	if errs := r.queues.Queue(queue).Send(r.t.Context(), []port.Message{{ID: task.ID, Body: body}}); errs != nil {
 		r.t.Fatal(errs[0])
 	}
 }
@@ -144,11 +146,10 @@ func (r *rig) pushTo(queue, name string, kwargs []msg.Kwarg, edits ...func(*msg.
 // next returns the next completion.
 func (r *rig) next() msg.Completion {
 	r.t.Helper()
-	p := r.store.Port()
-	if err := p.Queues.Ensure(r.t.Context(), inbox); err != nil {
+	if err := r.queues.Ensure(r.t.Context(), inbox); err != nil {
 		r.t.Fatal(err)
 	}
-	q := p.Queues.Queue(inbox)
+	q := r.queues.Queue(inbox)
 	ds, err := q.Receive(r.t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: patience})
 	if err != nil || len(ds) != 1 {
 		r.t.Fatalf("no completion: %v", err)

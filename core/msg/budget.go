@@ -2,6 +2,7 @@ package msg
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -32,39 +33,59 @@ type PackedTask struct {
 // limit). Upstream references that do not fit are moved out of the message, the
 // statuses of parents are left out where there is no room even then.
 // Fails with fault.TooLarge, naming task and size, when it is too large even
-// without them; room is reserved, so what fits once fits at every later attempt.
+// without them. Room is reserved on top of the message of a first attempt, so
+// what fits once fits at every later attempt.
 func PackTask(t Task, limit int) (PackedTask, error) {
 	body, err := EncodeTask(t)
 	if err != nil {
 		return PackedTask{}, err
 	}
-	if limit == 0 || len(body)+headRoom <= limit {
-		return PackedTask{Body: body}, nil
-	}
 	var packed PackedTask
-	if t.Upstream != nil {
+	size := firstSize(t, len(body), limit)
+	if size > limit && limit > 0 && t.Upstream != nil {
 		packed.Refs = EncodeRefs(*t.Upstream)
 		packed.RefsName = RefsBlob(t.Workflow, t.Name, t.Attempt)
 		t.Upstream, t.UpstreamRef = nil, packed.RefsName
 		if body, err = EncodeTask(t); err != nil {
 			return PackedTask{}, err
 		}
+		size = firstSize(t, len(body), limit)
 	}
-	if len(body)+headRoom > limit && t.Statuses != nil {
+	if size > limit && limit > 0 && t.Statuses != nil {
 		// Thousands of parents that did not succeed: that much only tells people.
 		t.Statuses = nil
 		if body, err = EncodeTask(t); err != nil {
 			return PackedTask{}, err
 		}
+		size = firstSize(t, len(body), limit)
 	}
-	if len(body)+headRoom > limit {
+	if size > limit && limit > 0 {
 		return PackedTask{}, fault.Newf(fault.TooLarge,
-			"the message of task %q has %d bytes; its queue takes %d, of which %d are reserved", t.Name, len(body), limit, headRoom).
+			"the message of task %q has %d bytes; its queue takes %d, of which %d are reserved", t.Name, size-headRoom, limit, headRoom).
 			WithRemedy("shorten cmd or env, or put the data into a file that the task reads")
 	}
 	packed.Body = body
 	return packed, nil
 }
+
+// firstSize returns the size of t, whose message has size bytes, with the reserved
+// room. Where that is above limit it is the size at the first attempt: what grew
+// since has used of the room.
+func firstSize(t Task, size, limit int) int {
+	if size+headRoom <= limit || t.Attempt <= 1 && t.Epoch <= 1 {
+		return size + headRoom
+	}
+	used := 2 * (digits(uint64(t.Attempt)) - 1) // the number and the id
+	if t.UpstreamRef != "" {
+		used += digits(uint64(t.Attempt)) - 1
+	}
+	if t.Epoch > 0 {
+		used += digits(t.Epoch) - 1
+	}
+	return size + headRoom - used
+}
+
+func digits(n uint64) int { return len(strconv.FormatUint(n, 10)) }
 
 // TruncateText returns s as valid UTF-8 of at most limit bytes. Of a longer text
 // the head and the tail are kept, because errors explain themselves in either,

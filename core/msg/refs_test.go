@@ -183,6 +183,23 @@ func TestAMessageThatFitsStillFitsWhenItIsSentAgain(t *testing.T) {
 	if err != nil || len(body) > limit {
 		t.Errorf("the last attempt's message has %d bytes (%v), want at most %d", len(body), err, limit)
 	}
+	// It is not refused on the way there either, whatever fills it up.
+	for name, upstream := range map[string]*msg.Refs{"no references": nil, "references that moved out": {Canonical: slices.Repeat([]string{"p"}, 1000)}} {
+		for _, attempt := range []uint32{1, 2, 9, 10, 13, 100, 1<<32 - 1} {
+			for _, epoch := range []uint64{0, 1, 10, 1 << 40, 1<<64 - 1} {
+				task.Attempt, task.Epoch, task.ID = attempt, epoch, msg.FirstSendID("w", "t", attempt)
+				task.Upstream = upstream
+				if task.Kwargs = kwargs("cmd", `"`+strings.Repeat("x", pad)+`"`); upstream != nil {
+					// The name of the blob takes its place.
+					task.Kwargs = kwargs("cmd", `"`+strings.Repeat("x", pad-len(`, \"__upstream_outputs_ref\": \"w/__refs/t/1.json\"`))+`"`)
+				}
+				packed, err := msg.PackTask(task, limit)
+				if err != nil || len(packed.Body) > limit {
+					t.Errorf("%s, attempt %d at epoch %d: %d bytes, %v, want at most %d", name, attempt, epoch, len(packed.Body), err, limit)
+				}
+			}
+		}
+	}
 }
 
 func TestTruncateText(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,19 +38,24 @@ type Server struct {
 	taken              atomic.Int64
 }
 
-// start installs the emulator where needed and starts it on free ports.
-func start(ctx context.Context) (*Server, error) {
+// start installs the emulator where needed and starts it on free ports, with its
+// data in dir, or in memory where that is empty.
+func start(ctx context.Context, dir string) (*Server, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		return nil, errMissing
 	}
-	dir, err := install(ctx)
+	program, err := install(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(node, filepath.Join(dir, "node_modules", "azurite", "dist", "src", "azurite.js"),
-		"--inMemoryPersistence", "--skipApiVersionCheck", "--silent", "--disableTelemetry",
-		"--blobPort", "0", "--queuePort", "0", "--tablePort", "0")
+	data := []string{"--inMemoryPersistence"}
+	if dir != "" {
+		data = []string{"--location", dir}
+	}
+	cmd := exec.Command(node, append(data, "--skipApiVersionCheck", "--silent", "--disableTelemetry",
+		"--blobPort", "0", "--queuePort", "0", "--tablePort", "0")...)
+	cmd.Args = slices.Insert(cmd.Args, 1, filepath.Join(program, "node_modules", "azurite", "dist", "src", "azurite.js"))
 	cmd.Dir = os.TempDir()
 	cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+accountList())
 	dieWithUs(cmd)
@@ -164,9 +170,16 @@ func (s *Server) Account() (string, error) {
 	if n >= accounts {
 		return "", fmt.Errorf("all %d accounts of the emulator are taken", accounts)
 	}
-	name := accountName(n)
+	return s.connection(accountName(n), secret), nil
+}
+
+// Connection returns the connection string of devstoreaccount1, which processes
+// find by Env.
+func (s *Server) Connection() string { return s.connection("devstoreaccount1", emulatorKey) }
+
+func (s *Server) connection(account, key string) string {
 	return fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%[1]s;AccountKey=%[2]s;BlobEndpoint=%[3]s/%[1]s;QueueEndpoint=%[4]s/%[1]s;TableEndpoint=%[5]s/%[1]s;",
-		name, secret, s.Blob, s.Queue, s.Table), nil
+		account, key, s.Blob, s.Queue, s.Table)
 }
 
 // Env returns the variables by which a process finds this server as

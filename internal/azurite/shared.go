@@ -11,6 +11,10 @@ import (
 // Shared is the one server of a test package. The zero value is ready to use;
 // TestMain calls Close after the tests. Safe for concurrent use.
 type Shared struct {
+	// Dir, where set, is an empty directory for the data, which is in memory
+	// otherwise. Set it before the first use.
+	Dir string
+
 	once   sync.Once
 	server *Server
 	err    error
@@ -20,7 +24,7 @@ type Shared struct {
 // node or npm the test is skipped, but where CI is set it fails.
 func (s *Shared) Server(tb testing.TB) *Server {
 	tb.Helper()
-	s.once.Do(func() { s.server, s.err = start(context.WithoutCancel(tb.Context())) })
+	s.once.Do(func() { s.server, s.err = start(context.WithoutCancel(tb.Context()), s.Dir) })
 	switch {
 	case errors.Is(s.err, errMissing) && os.Getenv("CI") == "":
 		tb.Skipf("azurite cannot run here: %v; scripts/setup installs what is missing", s.err)

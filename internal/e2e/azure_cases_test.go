@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -32,17 +33,33 @@ func TestSubmitTwiceOnAzureStorage(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	h.mustRun(4, "submit", other, "--id", "X", "--quiet")
+	before := h.mustRun(0, "status", "X", "--json", "--tasks").stdout
+	h.conflict(other, "X")
+	if after := h.mustRun(0, "status", "X", "--json", "--tasks").stdout; after != before {
+		t.Errorf("a refused submit changed X\nfrom %s\nto %s", before, after)
+	}
 	h.serve("devstoreaccount1/twice")
 	if s := h.await("X", patience); s.Status != "completed" || s.Total != 1 {
 		t.Errorf("X is %s with %d tasks, want 1 completed", s.Status, s.Total)
 	}
-	h.mustRun(0, "submit", file, "--id", "X", "--quiet")
-	if s := h.status("X"); s.Status != "completed" {
-		t.Errorf("after a third submit X is %s", s.Status)
+	before = h.mustRun(0, "status", "X", "--json", "--tasks").stdout
+	if r := h.mustRun(0, "submit", file, "--id", "X"); !strings.Contains(r.stderr, "already submitted") {
+		t.Errorf("submit of what has ended says\n%s", r.stderr)
+	}
+	h.conflict(other, "X")
+	if after := h.mustRun(0, "status", "X", "--json", "--tasks").stdout; after != before {
+		t.Errorf("submits after its end changed X\nfrom %s\nto %s", before, after)
 	}
 	if ran := h.lines("ran"); len(ran) != 1 {
 		t.Errorf("the task ran %d times, want once", len(ran))
+	}
+}
+
+// conflict submits another file under an id that is taken.
+func (h *home) conflict(file, id string) {
+	h.t.Helper()
+	if r := h.mustRun(4, "submit", file, "--id", id, "--quiet"); !strings.Contains(r.stderr, id) {
+		h.t.Errorf("the conflict does not name %s:\n%s", id, r.stderr)
 	}
 }
 
@@ -62,7 +79,7 @@ func TestLargeWorkflowOnAzureStorage(t *testing.T) {
 	if s := h.status("std"); s.Total != 12612 {
 		t.Errorf("total = %d, want 12612", s.Total)
 	}
-	for _, args := range [][]string{{"status", "std"}, {"tasks", "std", "--limit", "50", "--json"}, {"list"}} {
+	for _, args := range [][]string{{"status", "std"}, {"tasks", "std", "--limit", "50", "--json"}, {"list"}, {"doctor"}} {
 		h.quick(args...)
 	}
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -16,7 +17,12 @@ import (
 // emulator is the one Azurite of this package.
 var emulator azurite.Shared
 
+// TestMain lets more tests wait at a time than there are processors: most of them
+// wait for programs, and those for a service.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	emulator.Close()
 	os.Exit(code)

@@ -70,6 +70,9 @@ func (h *home) quick(args ...string) {
 	defer cancel()
 	cmd := h.command(ctx, append(args, "--quiet")...)
 	out, err := cmd.Output()
+	if args[0] == "doctor" && cmd.ProcessState.ExitCode() == 1 {
+		err = nil // it has found something, and says what
+	}
 	if err != nil {
 		detail := ""
 		if e, ok := errors.AsType[*exec.ExitError](err); ok {

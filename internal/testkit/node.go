@@ -36,7 +36,7 @@ func (w *World) Start(name string, plans ...faults.Decide) *Node {
 	n := &Node{plans: slices.Clone(plans)}
 	n.Process = faults.New(w.open(name), w.Scheduler, n.decide)
 	o := w.Options
-	o.Logger = w.logger.With("process", name)
+	o.Logger = w.Logger.With("process", name)
 	o.Random = w.random
 	n.Coordinator = coord.New(n.Process.Port(), w.Scheduler, o)
 	return n

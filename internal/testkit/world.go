@@ -33,10 +33,11 @@ type World struct {
 	Outcome func(m msg.Task) msg.Completion
 	// Taken counts the messages that workers took, by "workflow/task#attempt".
 	Taken map[string]int
+	// Logger is what coordinators that are started write to.
+	Logger *slog.Logger
 
 	t      testing.TB
 	open   func(process string) *port.Store
-	logger *slog.Logger
 	queues map[string]struct{}
 	// held are messages in the hands of workers that were not acknowledged.
 	held    []heldTask
@@ -59,7 +60,7 @@ const Inbox = "workflow-completions"
 func NewWorld(t testing.TB, open func(process string) *port.Store) *World {
 	w := &World{
 		t: t, open: open, Scheduler: Serial{}, Taken: map[string]int{}, queues: map[string]struct{}{},
-		logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	w.Options = coord.Options{Prefix: "local/test"}
 	w.Store = open("observer")

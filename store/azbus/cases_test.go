@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,53 @@ func TestBadMessagesArePoisonedOnce(t *testing.T) {
 			if string(letters[i].Body) != want || letters[i].Reason == "" {
 				t.Errorf("dead letter %d is %q for the reason %q, want %q and a reason", i, letters[i].Body, letters[i].Reason, want)
 			}
+		}
+	})
+}
+
+// TestACompletionThatComesThreeTimesCountsOnce is C16: at once, after the next
+// tasks ran, and after the workflow has ended.
+func TestACompletionThatComesThreeTimesCountsOnce(t *testing.T) {
+	t.Parallel()
+	onSite(t, azbus.Options{}, func(t *testing.T, s site) {
+		w := testkit.NewWorld(t, s.open)
+		d := wide(4)
+		d.Tasks[1].DependsOn, d.Tasks[2].DependsOn, d.Tasks[3].DependsOn = []string{"t0"}, []string{"t0"}, []string{"t1", "t2"}
+		w.Know(d)
+		n := w.Start("coordinator")
+		if _, err := n.Submit(t.Context(), coord.Submission{ID: "w", Definition: d}); err != nil {
+			t.Fatalf("Submit = error %v", err)
+		}
+		again := func() { w.Report(t.Context(), msg.Completion{Workflow: "w", Task: "t0", Attempt: 1, Success: true}) }
+		step := func(finish, completed, running int) {
+			t.Helper()
+			w.Take(t.Context())
+			w.FinishSome(t.Context(), finish)
+			if completed == 1 {
+				again()
+			}
+			s.drain(n)
+			again()
+			s.drain(n)
+			got, err := w.View().Status(t.Context(), "w")
+			if err != nil || got.Counts.Completed != completed || got.Counts.Running != running {
+				t.Errorf("Status = %+v, error %v, want %d completed and %d running", got.Counts, err, completed, running)
+			}
+		}
+		step(1, 1, 2)
+		step(1, 2, 1)
+		step(1, 3, 1)
+		step(1, 4, 0)
+		s.drain(w.Start("another, with a cold cache"))
+		s.status(w, "completed")
+		w.Take(t.Context())
+		for attempt, sent := range w.Taken {
+			if sent != 1 {
+				t.Errorf("%s was sent %d times, want once", attempt, sent)
+			}
+		}
+		if err := w.Leftovers(t.Context(), "w"); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -332,43 +380,70 @@ func TestNothingIsFetchedAhead(t *testing.T) {
 }
 
 // TestDyingWorkersAreCounted is C14: a command that takes its worker with it
-// each time ends as lost, long before the delivery limit, and nothing is left.
+// each time ends each of its two attempts as lost, long before the delivery
+// limit. The workflow fails, its dependents do not wait, and nothing is left.
 func TestDyingWorkersAreCounted(t *testing.T) {
 	t.Parallel()
 	onSite(t, azbus.Options{Lock: time.Minute}, func(t *testing.T, s site) {
-		s.push("a")
-		for i := range 3 {
-			// The worker dies in the middle: its calls have no effect from then on.
-			r := &command{lasts: time.Hour}
-			ctx, die := context.WithCancel(t.Context())
-			store := s.open(fmt.Sprint("worker ", i))
-			process := faults.New(store, sched.Real{}, func(faults.Call) faults.Fate { return faults.Fate{Stop: ctx.Err() != nil} })
-			r.during = func(int) { die() }
-			m, err := store.Presence.Join(t.Context(), port.Member{Kind: "worker"})
-			if err != nil {
-				t.Fatalf("Join = error %v", err)
-			}
-			h := protocol.New(protocol.Config{
-				Store: process.Port(), Scheduler: sched.Real{}, Runner: r, Owner: m.ID(), Worker: "w",
-				Prefix: "local/test", Inbox: testkit.Inbox, Lock: time.Minute, CrashLimit: 3, Patience: time.Second,
-			})
-			takeUntilStarted(t, store, process.Port().Queues.Queue("cpu"), h, ctx, r)
-			die()
+		w := testkit.NewWorld(t, s.open)
+		d := wide(3)
+		d.Tasks[0].NumRetries = 1
+		d.Tasks[1].DependsOn, d.Tasks[2].DependsOn = []string{"t0"}, []string{"t1"}
+		w.Know(d)
+		n := w.Start("coordinator")
+		if _, err := n.Submit(t.Context(), coord.Submission{ID: "w", Definition: d}); err != nil {
+			t.Fatalf("Submit = error %v", err)
 		}
 		last := &command{}
-		w := s.worker("last", last, time.Minute)
-		for {
-			if _, got := w.next(t.Context()); got == protocol.Done {
-				break
+		for attempt := uint32(1); attempt <= 2; attempt++ {
+			for i := range 3 {
+				s.die(fmt.Sprint("worker ", attempt, ".", i))
 			}
+			worker := s.worker("last", last, time.Minute)
+			for {
+				if _, got := worker.next(t.Context()); got == protocol.Done {
+					break
+				}
+			}
+			s.drain(n)
+			time.Sleep(10 * time.Minute) // a retry may have a back-off
+			s.drain(n)
 		}
-		all := s.reports()
-		if last.starts != 0 || len(all) != 1 || all[0].Success || all[0].Reason != msg.Lost {
-			t.Errorf("after three deaths there were %d starts and the reports %+v; want none, and one that says lost", last.starts, all)
+		if last.starts != 0 {
+			t.Errorf("after three deaths there were %d starts, want none", last.starts)
 		}
-		s.count(w.store.Queues.Queue("cpu"), 0)
-		s.count(w.store.Queues.Queue("cpu").PoisonQueue(), 0)
+		if got, want := w.Status(t.Context(), "w"), "w failed   t0:failed t1:upstream_failed t2:upstream_failed"; got != want {
+			t.Errorf("Status = %s, want %s", got, want)
+		}
+		tasks, err := w.View().Tasks(t.Context(), "w", coord.TaskFilter{Names: []string{"t0"}})
+		if err != nil || tasks.Tasks[0].Attempt != 2 || !strings.Contains(tasks.Tasks[0].Reason, "lost") {
+			t.Errorf("t0 is %+v, error %v, want it lost at attempt 2", tasks.Tasks, err)
+		}
+		if err := w.Leftovers(t.Context(), "w"); err != nil {
+			t.Error(err)
+		}
 	})
+}
+
+// die is a worker that takes messages until it has started a command, and dies in
+// the middle: its calls have no effect from then on.
+func (s site) die(name string) {
+	s.t.Helper()
+	r := &command{lasts: time.Hour}
+	ctx, die := context.WithCancel(s.t.Context())
+	defer die()
+	store := s.open(name)
+	process := faults.New(store, sched.Real{}, func(faults.Call) faults.Fate { return faults.Fate{Stop: ctx.Err() != nil} })
+	r.during = func(int) { die() }
+	m, err := store.Presence.Join(s.t.Context(), port.Member{Kind: "worker"})
+	if err != nil {
+		s.t.Fatalf("Join = error %v", err)
+	}
+	h := protocol.New(protocol.Config{
+		Store: process.Port(), Scheduler: sched.Real{}, Runner: r, Owner: m.ID(), Worker: "w",
+		Prefix: "local/test", Inbox: testkit.Inbox, Lock: time.Minute, CrashLimit: 3, Patience: time.Second,
+	})
+	takeUntilStarted(s.t, store, process.Port().Queues.Queue("cpu"), h, ctx, r)
 }
 
 // takeUntilStarted lets a worker take messages until its command has begun.

@@ -35,8 +35,11 @@ func classify(ctx context.Context, err error, special verdicts, doing string) *f
 		return noAnswer(err, doing)
 	}
 	f := fault.Wrapf(meaning(e, special), answer{e.StatusCode, e.ErrorCode, requestID(e)}, "cannot %s", doing)
-	if f.Code() == fault.Denied {
+	switch {
+	case f.Code() == fault.Denied:
 		f = f.WithRemedy("check the sign-in, and that the identity has the data roles (Storage Blob, Queue and Table Data Contributor) on the account")
+	case e.StatusCode >= http.StatusInternalServerError:
+		f = f.WithRemedy("the service has trouble of its own: try again later; if it lasts, look at the health of the account, or at the output and the disk of the emulator")
 	}
 	if pause := retryAfter(e); pause > 0 {
 		f = f.WithRetryAfter(pause)

@@ -22,8 +22,13 @@ import (
 // DefaultPool is the number of connections to one host where Options name none.
 const DefaultPool = 100
 
-// callTimeout bounds one call, its body included.
-const callTimeout = 2 * time.Minute
+const (
+	// callTimeout bounds one call, its body included.
+	callTimeout = 2 * time.Minute
+	// answerTimeout bounds the time from the whole request to the first byte of its
+	// answer. The service ends its own work after 30 s.
+	answerTimeout = 35 * time.Second
+)
 
 // Options says where a prefix keeps what.
 type Options struct {
@@ -109,6 +114,7 @@ func NewTransport(pool int) *http.Client {
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: answerTimeout,
 		ExpectContinueTimeout: time.Second,
 		MaxIdleConnsPerHost:   pool,
 		MaxConnsPerHost:       pool,

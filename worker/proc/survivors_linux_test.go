@@ -46,7 +46,8 @@ func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	runID := t.Name() + "/1.1"
 	h := proctest.NewFifo(t)
 	run := start(t.Context(), t, proc.Spec{
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo $$ >&9; echo ready >&9; exec sleep 600' & exec sleep 600",
+		// Both stop themselves: a process in the middle of exec shows no environment.
+		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo $$ >&9; echo ready >&9; kill -STOP $$' & kill -STOP $$",
 		Env:     environment("X_"+proc.RunIDVariable+"=other", proc.RunIDVariable+"="+runID),
 	})
 	h.Await(t, "ready")

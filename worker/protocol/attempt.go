@@ -132,7 +132,7 @@ func (a *attempt) settle(ctx context.Context) Result {
 // discard removes the record of an attempt whose workflow was purged: the purge
 // may have been before the record was created.
 func (a *attempt) discard(ctx context.Context) Result {
-	err := a.h.insist(ctx, 0, func(ctx context.Context) error {
+	err := a.h.insist(ctx, 5, func(ctx context.Context) error {
 		return a.h.conf.Store.Records.Delete(ctx, a.key, a.tag)
 	})
 	if err != nil && !fault.Is(err, fault.Conflict) {

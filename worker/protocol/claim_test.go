@@ -320,7 +320,7 @@ func TestAnAttemptThatOthersEndedIsNotOverwritten(t *testing.T) {
 					rec.Ended = &msg.Ended{Completion: &msg.Completion{Workflow: "w", Task: "t", Attempt: 1, Start: 1, Reason: msg.Lost}}
 					body, err := msg.EncodeRecord(rec)
 					r.must(err)
-					_, err = r.store.Port().Records.Change(t.Context(), key, port.Record{Body: body}, stored.Tag)
+					_, err = r.outside.Records.Change(t.Context(), key, port.Record{Body: body}, stored.Tag)
 					r.must(err)
 					return r.model.lasting(ends, 0)(ctx, s)
 				}

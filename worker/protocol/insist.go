@@ -14,6 +14,9 @@ const (
 	// firstPause and longestPause bound the pause between two tries.
 	firstPause   = 500 * time.Millisecond
 	longestPause = time.Minute
+	// deniedFor is how long a right may be missing that this worker may never have
+	// had. A new role takes minutes to arrive.
+	deniedFor = 10 * time.Minute
 )
 
 // call returns a context for one call of the store. The end of ctx does not
@@ -46,8 +49,14 @@ func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context)
 
 // persist calls f until it succeeds or is refused for good, whatever happens to
 // ctx. It is for how a command ended: given up, the command would run again.
-func (h *Handler) persist(ctx context.Context, f func(context.Context) error) error {
-	return h.write(ctx, 0, math.MaxInt64, f)
+func (a *attempt) persist(ctx context.Context, f func(context.Context) error) error {
+	return a.h.write(ctx, 0, math.MaxInt64, func(ctx context.Context) error {
+		err := f(ctx)
+		if err != nil && uncertain(err) {
+			a.log.WarnContext(ctx, "how the command ended is not stored yet; trying on", "error", err)
+		}
+		return err
+	})
 }
 
 // write calls f as retry does, but goes on for patience after the end of ctx.
@@ -87,8 +96,9 @@ func (h *Handler) jitter(d time.Duration) time.Duration {
 }
 
 // uncertain reports whether the call that gave err may have worked, or may
-// work when it is made again.
+// work when it is made again. A right that is missing is an outage: keys are
+// changed and roles given while commands run.
 func uncertain(err error) bool {
 	code := fault.CodeOf(err)
-	return code.Transient() || code == fault.Canceled
+	return code.Transient() || code == fault.Canceled || code == fault.Denied
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"jobq/core/fault"
 	"jobq/core/msg"
@@ -67,11 +68,23 @@ func (a *attempt) putOutput(ctx context.Context, output []byte) (string, error) 
 // attempt is known to be somebody else's.
 func (a *attempt) createOutput(ctx context.Context, name string, output []byte) (bool, error) {
 	stored := false
-	err := a.h.persist(ctx, func(ctx context.Context) error {
+	var denied time.Time // since when
+	err := a.persist(ctx, func(ctx context.Context) error {
 		if a.taken.Load() {
 			return errTaken
 		}
 		err := a.h.conf.Store.Outputs.Put(ctx, name, output)
+		if fault.Is(err, fault.Denied) {
+			now := a.h.conf.Scheduler.Now()
+			if denied.IsZero() {
+				denied = now
+			}
+			if now.Sub(denied) >= deniedFor {
+				return fault.Wrapf(fault.Invalid, err, "no right to do so for %v", deniedFor)
+			}
+			return err
+		}
+		denied = time.Time{}
 		if fault.Is(err, fault.Exists) {
 			var there []byte
 			there, err = a.h.conf.Store.Outputs.Get(ctx, name)

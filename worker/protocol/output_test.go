@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"jobq/core/msg"
 	"jobq/core/port"
@@ -91,6 +92,76 @@ func TestAnOutputThatNoStoreTakesFailsTheAttempt(t *testing.T) {
 		if c := r.completion(); c.Success || c.Reason != msg.OutputInvalid || !strings.Contains(c.Error, "60003 bytes") {
 			t.Errorf("completion = %+v, want a failure that names the size", c)
 		}
+	})
+}
+
+// deniedBlobs refuse their callers until a moment.
+type deniedBlobs struct {
+	port.Blobs
+	until time.Time
+}
+
+func (b deniedBlobs) Put(ctx context.Context, name string, body []byte) error {
+	if time.Now().Before(b.until) {
+		return errDenied
+	}
+	return b.Blobs.Put(ctx, name, body)
+}
+
+func (b deniedBlobs) Get(ctx context.Context, name string) ([]byte, error) {
+	if time.Now().Before(b.until) {
+		return nil, errDenied
+	}
+	return b.Blobs.Get(ctx, name)
+}
+
+// TestARightToOutputsIsWaitedForAWhile: a role may be given late, or its change
+// may take minutes. One that was never given must not hold the task for ever.
+func TestARightToOutputsIsWaitedForAWhile(t *testing.T) {
+	t.Parallel()
+	large := "[" + strings.Repeat("1,", 16400) + `1]`
+	for name, tc := range map[string]struct {
+		denied time.Duration
+		reason msg.Reason
+	}{
+		"it comes":  {8 * time.Minute, ""},
+		"it is not": {100 * time.Hour, msg.OutputInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+				r.port.Outputs = deniedBlobs{r.port.Outputs, time.Now().Add(tc.denied)}
+				r.model.run = producing(large)
+				r.push()
+				began := time.Now()
+				r.expect("delivery", r.handle(t.Context()), protocol.Done)
+				c := r.completion()
+				if c.Success != (tc.reason == "") || c.Reason != tc.reason || tc.reason != "" && !strings.Contains(c.Error, "not allowed") {
+					t.Errorf("completion = %+v, want reason %q", c, tc.reason)
+				}
+				if took := time.Since(began); took > 15*time.Minute {
+					t.Errorf("that took %v", took)
+				}
+				r.model.runs(t, 1)
+			})
+		})
+	}
+}
+
+// TestParentsThatMayNotBeReadAreNoFailure: the data are there, the right is not.
+func TestParentsThatMayNotBeReadAreNoFailure(t *testing.T) {
+	t.Parallel()
+	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+		r.must(r.outside.Outputs.Put(t.Context(), "w/__refs/t/1.json", msg.EncodeRefs(msg.Refs{Canonical: []string{"a"}})))
+		r.port.Outputs = deniedBlobs{r.port.Outputs, time.Now().Add(2 * time.Minute)}
+		r.push(func(m *msg.Task) { m.UpstreamRef = "w/__refs/t/1.json" })
+		r.expect("denied", r.handle(t.Context()), protocol.Returned)
+		for r.handle(t.Context()) != protocol.Done {
+		}
+		if c := r.completion(); !c.Success {
+			t.Errorf("completion = %+v, want success once it may be read", c)
+		}
+		r.model.runs(t, 1)
 	})
 }
 

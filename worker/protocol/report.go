@@ -18,7 +18,7 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 		a.h.conf.Observe(a.event(Ended, rec.Start, &c, nil))
 		return Done
 	}
-	if err := a.h.persist(ctx, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
+	if err := a.persist(ctx, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
 		// Refused: the attempt is another start's by now, or was ended.
 		a.log.ErrorContext(ctx, "the end of the attempt could not be recorded", "success", c.Success, "error", err)
 		return a.release(ctx, 0)

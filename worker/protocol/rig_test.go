@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"sync"
 	"testing"
@@ -24,11 +25,17 @@ const (
 
 // rig is a store and one worker process on it.
 type rig struct {
-	t     *testing.T
+	t *testing.T
+	// store is the data where they are in memory, nil elsewhere.
 	store *memory.Store
-	port  *port.Store
-	model *model
-	conf  protocol.Config
+	// outside is the store as the test looks at it, port as the worker does.
+	outside, port *port.Store
+	model         *model
+	conf          protocol.Config
+	// patience is how long a message is waited for.
+	patience time.Duration
+	// network can be disturbed; only the cases that run on every store have one.
+	network network
 }
 
 // bubble runs f on virtual time.
@@ -36,17 +43,23 @@ func bubble(t *testing.T, o memory.Options, f func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(o)
-		r := &rig{t: t, store: s, port: s.Process("worker").Port()}
-		r.model = &model{}
-		for _, name := range []string{queueA, inbox} {
-			r.must(r.port.Queues.Ensure(t.Context(), name))
-		}
-		r.conf = protocol.Config{
-			Store: r.port, Scheduler: sched.Real{}, Runner: r.model, Owner: r.join(r.port),
-			Worker: "host", Prefix: prefix, Inbox: inbox,
-		}
+		r := &rig{t: t, store: s, outside: s.Port(), port: s.Process("worker").Port(), patience: time.Hour}
+		r.setUp()
 		f(t, r)
 	})
+}
+
+// setUp makes the queues and the worker.
+func (r *rig) setUp() {
+	r.t.Helper()
+	r.model = &model{}
+	for _, name := range []string{queueA, inbox} {
+		r.must(r.port.Queues.Ensure(r.t.Context(), name))
+	}
+	r.conf = protocol.Config{
+		Store: r.port, Scheduler: sched.Real{}, Runner: r.model, Owner: r.join(r.port),
+		Worker: "host", Prefix: prefix, Inbox: inbox,
+	}
 }
 
 func (r *rig) must(err error) {
@@ -80,20 +93,28 @@ func (r *rig) push(edits ...func(*msg.Task)) {
 
 func (r *rig) pushBody(body []byte) {
 	r.t.Helper()
-	if errs := r.port.Queues.Queue(queueA).Send(r.t.Context(), []port.Message{{ID: "w/t/1", Body: body}}); errs != nil {
+	// An id of its own for each, so that no service takes a copy for a repeat.
+	if errs := r.outside.Queues.Queue(queueA).Send(r.t.Context(), []port.Message{{ID: rand.Text(), Body: body}}); errs != nil {
 		r.t.Fatal(errs[0])
 	}
 }
 
-// receive takes the next message, waiting up to an hour.
+// receive takes the next message.
 func (r *rig) receive() port.Delivery {
 	r.t.Helper()
-	ds, err := r.port.Queues.Queue(queueA).Receive(r.t.Context(), port.ReceiveOptions{Max: 1, Lock: 10 * time.Minute, Wait: time.Hour})
-	r.must(err)
-	if len(ds) != 1 {
-		r.t.Fatalf("received %d messages, want 1", len(ds))
+	q := r.port.Queues.Queue(queueA)
+	for begun := time.Now(); time.Since(begun) < r.patience; {
+		ds, err := q.Receive(r.t.Context(), port.ReceiveOptions{Max: 1, Lock: 10 * time.Minute, Wait: r.patience})
+		r.must(err)
+		if len(ds) == 1 {
+			return ds[0]
+		}
+		if !q.Props().CanWait {
+			r.wait(100 * time.Millisecond)
+		}
 	}
-	return ds[0]
+	r.t.Fatalf("no message came within %v", r.patience)
+	return port.Delivery{}
 }
 
 // handle receives the next message and has it dealt with.
@@ -113,17 +134,23 @@ func (r *rig) expect(what string, got, want protocol.Result) {
 // completions removes and returns what is in the inbox.
 func (r *rig) completions() []msg.Completion {
 	r.t.Helper()
-	q := r.store.Port().Queues.Queue(inbox)
-	ds, err := q.Receive(r.t.Context(), port.ReceiveOptions{Max: 32, Lock: time.Minute})
-	r.must(err)
+	q := r.outside.Queues.Queue(inbox)
 	var all []msg.Completion
-	for _, d := range ds {
-		in, err := msg.DecodeInbox(d.Body)
+	for {
+		ds, err := q.Receive(r.t.Context(), port.ReceiveOptions{Max: 32, Lock: time.Minute})
 		r.must(err)
-		all = append(all, *in.Completion)
+		if len(ds) == 0 {
+			return all
+		}
+		for _, d := range ds {
+			in, err := msg.DecodeInbox(d.Body)
+			r.must(err)
+			all = append(all, *in.Completion)
+		}
+		if errs := q.Acknowledge(r.t.Context(), ds); errs != nil {
+			r.t.Fatal(errs)
+		}
 	}
-	q.Acknowledge(r.t.Context(), ds)
-	return all
 }
 
 // completion returns the only message of the inbox.
@@ -138,7 +165,7 @@ func (r *rig) completion() msg.Completion {
 
 func (r *rig) left(want int) {
 	r.t.Helper()
-	n, err := r.store.Port().Queues.Queue(queueA).Count(r.t.Context())
+	n, err := r.outside.Queues.Queue(queueA).Count(r.t.Context())
 	r.must(err)
 	if n != want {
 		r.t.Errorf("the task queue holds %d messages, want %d", n, want)
@@ -149,7 +176,7 @@ var key = port.RecordKey{Workflow: "w", Task: "t", Attempt: 1}
 
 func (r *rig) record() (msg.AttemptRecord, port.StoredRecord) {
 	r.t.Helper()
-	stored, err := r.store.Port().Records.Read(r.t.Context(), key)
+	stored, err := r.outside.Records.Read(r.t.Context(), key)
 	r.must(err)
 	rec, err := msg.DecodeRecord(stored.Body)
 	r.must(err)
@@ -160,16 +187,16 @@ func (r *rig) putRecord(owner string, rec msg.AttemptRecord) {
 	r.t.Helper()
 	body, err := msg.EncodeRecord(rec)
 	r.must(err)
-	_, err = r.store.Port().Records.Create(r.t.Context(), key, port.Record{Owner: owner, Body: body})
+	_, err = r.outside.Records.Create(r.t.Context(), key, port.Record{Owner: owner, Body: body})
 	r.must(err)
 }
 
 func (r *rig) row(row port.Row, c port.CancelRequest) {
 	r.t.Helper()
 	row.Workflow = "w"
-	tag, err := r.store.Port().Index.Project(r.t.Context(), row, "")
+	tag, err := r.outside.Index.Project(r.t.Context(), row, "")
 	r.must(err)
-	_, err = r.store.Port().Index.SetCancel(r.t.Context(), "w", c, tag)
+	_, err = r.outside.Index.SetCancel(r.t.Context(), "w", c, tag)
 	r.must(err)
 }
 
@@ -258,12 +285,15 @@ type flaky struct {
 	mu sync.Mutex
 	// lost says which writes happen without an answer; down refuses everything.
 	lostCreates, lostChanges int
-	down                     bool
+	down, denied             bool
 	// deaf says that reads fail.
 	deaf bool
 }
 
-var errDown = fault.New(fault.Unavailable, "no answer")
+var (
+	errDown   = fault.New(fault.Unavailable, "no answer")
+	errDenied = fault.New(fault.Denied, "not allowed")
+)
 
 func (f *flaky) lose(n *int) bool {
 	f.mu.Lock()
@@ -275,10 +305,25 @@ func (f *flaky) lose(n *int) bool {
 	return false
 }
 
-func (f *flaky) away() bool {
+func (f *flaky) away() bool { return f.outage() != nil }
+
+// outage returns why the records cannot be used.
+func (f *flaky) outage() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.down
+	switch {
+	case f.down:
+		return errDown
+	case f.denied:
+		return errDenied
+	}
+	return nil
+}
+
+func (f *flaky) refuse(denied bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = denied
 }
 
 func (f *flaky) hear() {
@@ -300,8 +345,8 @@ func (f *flaky) set(down bool) {
 }
 
 func (f *flaky) Create(ctx context.Context, k port.RecordKey, r port.Record) (port.Tag, error) {
-	if f.away() {
-		return "", errDown
+	if err := f.outage(); err != nil {
+		return "", err
 	}
 	tag, err := f.Records.Create(ctx, k, r)
 	if f.lose(&f.lostCreates) {
@@ -311,8 +356,8 @@ func (f *flaky) Create(ctx context.Context, k port.RecordKey, r port.Record) (po
 }
 
 func (f *flaky) Change(ctx context.Context, k port.RecordKey, r port.Record, ifMatch port.Tag) (port.Tag, error) {
-	if f.away() {
-		return "", errDown
+	if err := f.outage(); err != nil {
+		return "", err
 	}
 	tag, err := f.Records.Change(ctx, k, r, ifMatch)
 	if f.lose(&f.lostChanges) {
@@ -322,7 +367,10 @@ func (f *flaky) Change(ctx context.Context, k port.RecordKey, r port.Record, ifM
 }
 
 func (f *flaky) Read(ctx context.Context, k port.RecordKey) (port.StoredRecord, error) {
-	if f.away() || f.isDeaf() {
+	if err := f.outage(); err != nil {
+		return port.StoredRecord{}, err
+	}
+	if f.isDeaf() {
 		return port.StoredRecord{}, errDown
 	}
 	return f.Records.Read(ctx, k)
@@ -336,5 +384,5 @@ func (r *rig) withRecords(f *flaky) *flaky {
 	return f
 }
 
-// wait lets virtual time pass.
+// wait lets time pass, which is virtual for a store in memory.
 func (r *rig) wait(d time.Duration) { time.Sleep(d) }

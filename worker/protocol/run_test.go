@@ -60,7 +60,7 @@ func TestALongCommandKeepsRecordAndMessage(t *testing.T) {
 			if rec, stored := r.record(); stored.Stale(rec.TTL) {
 				t.Fatalf("the record is stale after %v", stored.Age)
 			}
-			ds, err := r.store.Port().Queues.Queue(queueA).Receive(t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute})
+			ds, err := r.outside.Queues.Queue(queueA).Receive(t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute})
 			if err != nil || len(ds) != 0 {
 				t.Fatalf("the message was delivered again: %v, %v", ds, err)
 			}
@@ -84,7 +84,7 @@ func TestAQueueWithAShortLockKeepsTheMessage(t *testing.T) {
 		wg.Go(func() { r.expect("long command", r.handle(t.Context()), protocol.Done) })
 		synctest.Wait()
 		for range 59 {
-			ds, err := r.store.Port().Queues.Queue(queueA).Receive(t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: time.Minute})
+			ds, err := r.outside.Queues.Queue(queueA).Receive(t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: time.Minute})
 			if err != nil || len(ds) > 0 {
 				t.Fatalf("another worker received %d messages, %v, while the command ran", len(ds), err)
 			}
@@ -284,7 +284,7 @@ func TestARecordThatWasTakenKillsTheCommand(t *testing.T) {
 			rec.RunID, rec.Start = "another", 2
 			body, err := msg.EncodeRecord(rec)
 			r.must(err)
-			_, err = r.store.Port().Records.Change(t.Context(), key, port.Record{Owner: "other", Body: body}, stored.Tag)
+			_, err = r.outside.Records.Change(t.Context(), key, port.Record{Owner: "other", Body: body}, stored.Tag)
 			r.must(err)
 		})
 		r.push()
@@ -415,11 +415,21 @@ func TestProcessesThatCannotBeKilledKeepTheAttemptLocked(t *testing.T) {
 	})
 }
 
-// brokenQueues makes sends to the inbox fail.
+// brokenQueues makes sends to the inbox fail, or happen without an answer.
 type brokenQueues struct {
 	port.Queues
-	fails int
-	sends int
+	mu          sync.Mutex
+	fails, lost int
+}
+
+func (b *brokenQueues) take(n *int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if *n > 0 {
+		*n--
+		return true
+	}
+	return false
 }
 
 type brokenQueue struct {
@@ -435,12 +445,14 @@ func (b *brokenQueues) Queue(name string) port.Queue {
 }
 
 func (q brokenQueue) Send(ctx context.Context, m []port.Message) []error {
-	q.b.sends++
-	if q.b.fails > 0 {
-		q.b.fails--
-		return []error{fault.New(fault.Unavailable, "no answer")}
+	if q.b.take(&q.b.fails) {
+		return []error{errDown}
 	}
-	return q.Queue.Send(ctx, m)
+	errs := q.Queue.Send(ctx, m)
+	if q.b.take(&q.b.lost) {
+		return []error{errDown}
+	}
+	return errs
 }
 
 func TestAReportThatFailsNeverRunsTheCommandAgain(t *testing.T) {
