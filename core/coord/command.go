@@ -245,7 +245,11 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		return engine.Answer{}, err
 	}
 	e, err := c.read(ctx, m.Workflow)
-	if purged, ok := errors.AsType[*purgedError](err); ok && !removing(purged.tombstone) {
+	if purged, ok := errors.AsType[*purgedError](err); ok {
+		if _, ours := purged.tombstone.Command(m.ID); ours && removing(purged.tombstone) {
+			return engine.Answer{}, fault.Wrap(fault.Unavailable, cause, "the purge has begun and is not complete").
+				WithRemedy("the sweep completes it; the same call can be made again")
+		}
 		// Perhaps by this very command, which another process brought to its end.
 		return purgedAnswer(m, purged)
 	}

@@ -154,6 +154,9 @@ func (c *Coordinator) remark(wf string, e *entry) error {
 			return err
 		}
 		e.unsaved = append(e.unsaved, out.Send...)
+		if e.run.Ahead(a) {
+			continue // another job of this process was faster than this entry
+		}
 		if out.Refusal != "" {
 			obsolete[a] = struct{}{}
 			continue

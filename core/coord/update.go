@@ -222,7 +222,7 @@ func (c *Coordinator) recall(j *job, e *entry, b *batch) {
 	}
 	s := e.run.State()
 	for _, a := range j.repair {
-		if s.TaskStatus[a.Task] == state.Running && s.Attempt[a.Task] == a.Attempt && !j.contended {
+		if e.run.Present(a) && s.TaskStatus[a.Task] == state.Running && !j.contended {
 			// The attempt is sent anew from here on: the next repair of it waits as
 			// long as the first did.
 			s.StartedAt[a.Task] = c.sched.Now().UnixMilli()

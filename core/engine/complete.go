@@ -102,7 +102,7 @@ func (r *Run) giveBack(t int32, why string) {
 // fenced ends an attempt that no worker can run any more.
 func (r *Run) fenced(ev Fenced) {
 	switch {
-	case !r.s.TaskStatus[ev.Task].Numbered() || r.s.Attempt[ev.Task] != ev.Attempt:
+	case !r.Present(Attempt{ev.Task, ev.Attempt}) || !r.s.TaskStatus[ev.Task].Numbered():
 		r.out.Refusal = "the attempt is over already"
 	case r.s.CancelRequested:
 		r.move(ev.Task, state.Cancelled, state.CauseCancelled)

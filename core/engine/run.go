@@ -97,7 +97,20 @@ func (r *Run) Counts() state.Counts { return r.counts }
 // Sendable reports whether a still may be sent: it is the present attempt of a
 // task that is ready, and no cancel came in between.
 func (r *Run) Sendable(a Attempt) bool {
-	return r.s.TaskStatus[a.Task] == state.Intent && r.s.Attempt[a.Task] == a.Attempt && !r.s.CancelRequested
+	return r.Present(a) && r.s.TaskStatus[a.Task] == state.Intent && !r.s.CancelRequested
+}
+
+// Present reports whether a is the present attempt of its task. An attempt that
+// was noted in an earlier life of the workflow may be of a task that it no longer
+// has.
+func (r *Run) Present(a Attempt) bool {
+	return int(a.Task) < len(r.s.Attempt) && r.s.Attempt[a.Task] == a.Attempt
+}
+
+// Ahead reports whether a is an attempt of a task that the state does not have
+// yet: the state is older than what is known of a.
+func (r *Run) Ahead(a Attempt) bool {
+	return int(a.Task) < len(r.s.Attempt) && r.s.Attempt[a.Task] < a.Attempt
 }
 
 // Cancelling reports whether the workflow is being cancelled and has not ended.

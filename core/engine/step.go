@@ -76,7 +76,7 @@ func (r *Run) activate() {
 }
 
 func (r *Run) dispatched(ev Dispatched) {
-	if r.s.TaskStatus[ev.Task] != state.Intent || r.s.Attempt[ev.Task] != ev.Attempt {
+	if !r.Present(Attempt{ev.Task, ev.Attempt}) || r.s.TaskStatus[ev.Task] != state.Intent {
 		r.out.Refusal = "the attempt is not waiting to be sent"
 		return
 	}

@@ -112,6 +112,9 @@ type Config struct {
 type Workload struct {
 	ID         string
 	Definition *dag.Definition
+	// Other is what half of the later submissions under this id bring, nil for the
+	// same.
+	Other *dag.Definition
 	// Outcome says how an attempt ends; nil draws it from the seed.
 	Outcome func(task string, attempt uint32) Ending
 }
@@ -163,7 +166,7 @@ func Draw(seed uint64, p Personality, allowed FaultSet) Config {
 	}
 	c.Hosted = r.IntN(4) == 0
 	for i := range 1 + min(r.IntN(4), r.IntN(4)) {
-		c.Workloads = append(c.Workloads, Workload{ID: fmt.Sprintf("w%d", i+1), Definition: drawDefinition(r)})
+		c.Workloads = append(c.Workloads, Workload{ID: fmt.Sprintf("w%d", i+1), Definition: drawDefinition(r), Other: drawDefinition(r)})
 	}
 	return c
 }

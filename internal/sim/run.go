@@ -46,6 +46,9 @@ func run(c Config, p *pool) *World {
 func (w *World) populate() {
 	for i := range w.o.Workloads {
 		w.ledger.define(w.o.Workloads[i].Definition)
+		if d := w.o.Workloads[i].Other; d != nil {
+			w.ledger.define(d)
+		}
 	}
 	for i := range w.o.Coordinators {
 		w.addCoordinator(i + 1)
@@ -64,7 +67,10 @@ func (w *World) populate() {
 	for i := range w.o.Commands {
 		o := w.drawOrder(fmt.Sprintf("c%d", i+1))
 		if w.o.Burst {
-			o.at, o.wf, o.workload = start+w.drawTime(3*time.Second), wl.ID, wl
+			o.at, o.wf = start+w.drawTime(3*time.Second), wl.ID
+			if o.workload.ID != wl.ID {
+				o.workload = wl
+			}
 			o.tasks = []string{wl.Definition.Tasks[w.draw.IntN(len(wl.Definition.Tasks))].Name}
 		}
 		w.place(o)
@@ -97,6 +103,9 @@ func (w *World) drawOrder(id string) *order {
 	o := &order{at: w.drawTime(w.o.Storm + time.Minute), wf: wl.ID, id: id, workload: wl}
 	kinds := []string{"cancel", "cancel", "cancel", "retry", "retry", "retry", "rerun", "mark", "purge", "submit", "flag", "flag", "rubbish"}
 	o.kind = kinds[w.draw.IntN(len(kinds))]
+	if o.kind == "submit" && wl.Other != nil && w.draw.IntN(2) == 0 {
+		o.workload = &Workload{ID: wl.ID, Definition: wl.Other}
+	}
 	tasks := wl.Definition.Tasks
 	o.tasks = []string{tasks[w.draw.IntN(len(tasks))].Name}
 	o.downstream = w.draw.IntN(2) == 0
