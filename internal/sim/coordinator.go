@@ -116,6 +116,11 @@ func (w *World) quiet() bool {
 			return false
 		}
 	}
+	if w.o.Hosted { // whose function looks at every message of the poison queue
+		if n, err := w.admin.Queues.Queue(inbox).PoisonQueue().Count(context.Background()); err == nil && n > 0 {
+			return false
+		}
+	}
 	for _, wp := range w.workers {
 		if len(wp.commands) > 0 {
 			return false
