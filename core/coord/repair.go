@@ -29,10 +29,9 @@ type poisoned struct {
 // lookAfter looks after tasks that have been running for long: their record may
 // hold an end that nobody heard of, or their message may be nowhere. What is to
 // be done is added to j.
-func (c *Coordinator) lookAfter(ctx context.Context, j *job) ([]poisoned, error) {
-	e, err := c.read(ctx, j.wf)
-	if err != nil || e.run.State().Status.Ended() || e.run.Cancelling() {
-		return nil, err
+func (c *Coordinator) lookAfter(ctx context.Context, j *job, e *entry) ([]poisoned, error) {
+	if e.run.State().Status.Ended() || e.run.Cancelling() {
+		return nil, nil
 	}
 	overdue := c.overdue(j, e)
 	lost := make([]bool, len(overdue))

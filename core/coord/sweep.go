@@ -62,8 +62,16 @@ func (c *Coordinator) sweepRow(ctx context.Context, d port.Due) error {
 }
 
 func (c *Coordinator) sweepWorkflow(ctx context.Context, d port.Due) error {
-	j := &job{wf: d.Workflow, sweep: true, items: []*item{{event: engine.Wake{}, trace: true}}}
-	poisoned, looked := c.lookAfter(ctx, j)
+	look := &item{event: engine.Wake{}, trace: true}
+	j := &job{wf: d.Workflow, sweep: true, items: []*item{look}}
+	var lost []poisoned
+	e, looked := c.read(ctx, d.Workflow)
+	if looked == nil {
+		lost, looked = c.lookAfter(ctx, j, e)
+		if look.trace = c.standsStill(ctx, e); !look.trace {
+			j.next = c.sched.Now().Add(c.o.SweepInterval)
+		}
+	}
 	err := c.run(ctx, j)
 	if gone(err) {
 		return c.store.Index.DeleteDue(ctx, d.Key)
@@ -71,8 +79,18 @@ func (c *Coordinator) sweepWorkflow(ctx context.Context, d port.Due) error {
 	if err != nil {
 		return err
 	}
-	c.dropPoisoned(ctx, poisoned)
+	c.dropPoisoned(ctx, lost)
 	return cmp.Or(looked, j.rows)
+}
+
+// standsStill reports whether nobody is about to mark the intents of e as sent: a
+// coordinator that lives does so within Options.TrailingSave. Where the state
+// changes meanwhile the next sweep looks again.
+func (c *Coordinator) standsStill(ctx context.Context, e *entry) bool {
+	if len(e.run.Outstanding().Send) == 0 {
+		return true
+	}
+	return c.sched.Sleep(ctx, 2*c.o.TrailingSave) == nil && c.confirm(ctx, e.run.State().ID, e) == nil
 }
 
 // finishClaim applies a command that its caller may have left half done.
