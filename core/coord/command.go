@@ -125,7 +125,9 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	}
 	answer, rows, err := c.applyCommand(ctx, m, settle, c.sched.Now().Add(c.o.CommandPatience))
 	if err != nil && passing(err) && ctx.Err() == nil {
-		answer, err = c.enqueueCommand(ctx, m, err)
+		if answer, err = c.enqueueCommand(ctx, m, err); err == nil && answer.Done {
+			return answer, nil // the claim stays: whoever did it may have stopped before the rows
+		}
 	}
 	if err != nil && !neverApplied(err) {
 		return answer, err // the claim stays: the command may have been applied
@@ -254,7 +256,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		return purgedAnswer(m, purged)
 	}
 	if err != nil {
-		return engine.Answer{}, errors.Join(cause, err)
+		return engine.Answer{}, err // whether the command was applied is in what cannot be read
 	}
 	q := c.store.Queues.Queue(e.run.State().Namespace + c.o.Inbox)
 	if err := c.tell(ctx, q, port.Message{ID: c.newID(), Body: body}); err != nil {

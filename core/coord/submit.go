@@ -73,6 +73,10 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 		if unclaim := c.unclaim(ctx, m); unclaim != nil {
 			c.log.Warn("claim row stays until the sweep", "workflow", s.ID, "error", unclaim)
 		}
+	case fault.Is(err, fault.Conflict):
+		// A lost race refuses nothing: the workflow may have been accepted.
+		err = fault.Wrapf(fault.Unavailable, err, "workflow %s is not submitted to the end, others keep changing it", s.ID).
+			WithRemedy("the sweep completes it; the same call can be made again")
 	default:
 		// The claim stays. It may be that of an earlier call, which stopped between
 		// its save and its sends: then it is the only trace.
