@@ -18,8 +18,8 @@ type item struct {
 	inbox    msg.Inbox
 	// event is set for what is not in inbox.
 	event engine.Event
-	// trace says that the item may be all that a crash left behind: if it changes
-	// nothing, the state's unsent intents are sent.
+	// trace says that the item may be all that a crash left behind: if it is a wake,
+	// or changes nothing, the state's unsent intents are sent.
 	trace bool
 	// settle asks for the refusal of a command to be kept.
 	settle bool
@@ -88,7 +88,7 @@ type batch struct {
 	// done which a caller may have to be told of by the workflow's row.
 	lines   []Event
 	command bool
-	// trace says that an item without effect may be the trace of a crash.
+	// trace says that an item may be the trace of a crash.
 	trace   bool
 	settled bool
 	purge   bool

@@ -174,9 +174,12 @@ func (c *Coordinator) stepItem(ctx context.Context, j *job, e *entry, b *batch, 
 	if err != nil {
 		return err
 	}
-	// A command that was refused has left nothing behind.
+	// A command that was refused has left nothing behind. A wake stands for what was
+	// left whatever it finds: the end of a back-off, which it met on the way, is
+	// another matter.
 	refused := out.Answer != nil && !out.Answer.Repeated
-	b.trace = b.trace || !out.Changed && !refused && (it.trace || j.unknown)
+	_, wake := ev.(engine.Wake)
+	b.trace = b.trace || (wake || !out.Changed) && !refused && (it.trace || j.unknown)
 	return nil
 }
 
