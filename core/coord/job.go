@@ -40,8 +40,10 @@ type job struct {
 	// by is who submitted it, born whether it was this job that began it.
 	by   string
 	born bool
-	// repair are running attempts whose message is nowhere.
+	// repair are running attempts whose message is nowhere, resent those of them
+	// that a queue took.
 	repair []engine.Attempt
+	resent []engine.Attempt
 	// keep asks for the marks of accepted sends to be saved, whatever else there
 	// is to save.
 	keep bool

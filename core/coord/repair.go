@@ -2,6 +2,7 @@ package coord
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"jobq/core/engine"
@@ -22,8 +23,13 @@ const (
 // poisoned are messages of running attempts in a poison queue, to be removed
 // once their attempts were sent again.
 type poisoned struct {
-	queue      port.Queue
-	deliveries []port.Delivery
+	queue    port.Queue
+	messages []poisonedMessage
+}
+
+type poisonedMessage struct {
+	attempt  engine.Attempt
+	delivery port.Delivery
 }
 
 // lookAfter looks after tasks that have been running for long: their record may
@@ -146,28 +152,43 @@ func (c *Coordinator) searchPoison(ctx context.Context, wf string, e *entry, fou
 			a := engine.Attempt{Task: t, Attempt: max(m.Attempt, 1)}
 			if _, asked := wanted[a]; err == nil && ok && m.Workflow == wf && asked {
 				wanted[a] = true
-				found.deliveries = append(found.deliveries, d)
+				found.messages = append(found.messages, poisonedMessage{a, d})
 				continue
 			}
 			others = append(others, d)
 		}
 	}
-	for _, d := range others {
-		if err := found.queue.Release(ctx, d, 0); err != nil {
-			c.log.Debug("poisoned message comes back by itself", "queue", found.queue.Name(), "id", d.ID, "error", err)
-		}
-	}
+	c.giveBackPoison(ctx, found.queue, others)
 	return wanted, nil
 }
 
-// dropPoisoned removes poisoned messages whose attempts were sent again.
-func (c *Coordinator) dropPoisoned(ctx context.Context, all []poisoned) {
+// dropPoisoned removes the poisoned messages of attempts that a queue took again,
+// which are sent. The others are all that is left of their attempts: they go back
+// as they were.
+func (c *Coordinator) dropPoisoned(ctx context.Context, all []poisoned, sent []engine.Attempt) {
 	for _, p := range all {
-		if len(p.deliveries) == 0 {
+		var done, kept []port.Delivery
+		for _, m := range p.messages {
+			if slices.Contains(sent, m.attempt) {
+				done = append(done, m.delivery)
+			} else {
+				kept = append(kept, m.delivery)
+			}
+		}
+		c.giveBackPoison(ctx, p.queue, kept)
+		if len(done) == 0 {
 			continue
 		}
-		if err := firstError(p.queue.Acknowledge(ctx, p.deliveries)); err != nil {
+		if err := firstError(p.queue.Acknowledge(ctx, done)); err != nil {
 			c.log.Warn("poisoned message not removed", "queue", p.queue.Name(), "error", err)
+		}
+	}
+}
+
+func (c *Coordinator) giveBackPoison(ctx context.Context, q port.Queue, ds []port.Delivery) {
+	for _, d := range ds {
+		if err := q.Release(ctx, d, 0); err != nil {
+			c.log.Debug("poisoned message comes back by itself", "queue", q.Name(), "id", d.ID, "error", err)
 		}
 	}
 }

@@ -87,6 +87,9 @@ func (c *Coordinator) send(ctx context.Context, j *job, e *entry, all []dispatch
 	if len(accepted) > 0 {
 		c.noteTrailing(j.wf)
 	}
+	if len(j.repair) > 0 {
+		j.resent = append(j.resent, accepted...)
+	}
 	if err := c.remark(j.wf, e); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (c *Coordinator) sweepWorkflow(ctx context.Context, d port.Due) error {
 	if err != nil {
 		return err
 	}
-	c.dropPoisoned(ctx, lost)
+	c.dropPoisoned(ctx, lost, j.resent)
 	return cmp.Or(looked, j.rows)
 }
 
