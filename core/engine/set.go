@@ -17,7 +17,8 @@ func newIndexSet(n int) indexSet { return indexSet{place: make([]int32, n)} }
 
 func (s *indexSet) len() int { return len(s.members) }
 
-func (s *indexSet) has(i int32) bool { return s.place[i] != 0 }
+// has is false for what lies outside of the set's range, too.
+func (s *indexSet) has(i int32) bool { return i >= 0 && int(i) < len(s.place) && s.place[i] != 0 }
 
 func (s *indexSet) add(i int32) {
 	if s.place[i] == 0 {
