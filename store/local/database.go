@@ -3,7 +3,9 @@ package local
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"sync"
@@ -49,12 +51,14 @@ func prepareDatabase(ctx context.Context, root *os.Root, path string) error {
 		return err
 	}
 	defer unlock()
-	// The file is made here for its mode; SQLite would make it readable by all.
-	file, err := root.OpenFile(databaseFile, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return classify(err, path, "open the database")
+	// The file is made here for its mode; SQLite would make it readable by all. One
+	// that is there is left alone: closing any descriptor of it would drop the POSIX
+	// locks of every connection that this process has.
+	file, err := root.OpenFile(databaseFile, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err == nil {
+		err = file.Close()
 	}
-	if err := file.Close(); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return classify(err, path, "open the database")
 	}
 	db, err := connect(path, 1, "journal_mode(WAL)", "synchronous(FULL)")
