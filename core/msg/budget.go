@@ -89,8 +89,9 @@ func digits(n uint64) int { return len(strconv.FormatUint(n, 10)) }
 
 // TruncateText returns s as valid UTF-8 of at most limit bytes. Of a longer text
 // the head and the tail are kept, because errors explain themselves in either,
-// with a note between them.
+// with a note between them. A limit below 0 is one of 0.
 func TruncateText(s string, limit int) string {
+	limit = max(limit, 0)
 	if len(s) <= limit && utf8.ValidString(s) {
 		return s
 	}

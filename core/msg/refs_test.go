@@ -228,6 +228,9 @@ func TestTruncateText(t *testing.T) {
 	if got := msg.TruncateText("日本語", 4); got != "日" {
 		t.Errorf("TruncateText to fewer bytes than the note = %q, want %q", got, "日")
 	}
+	if got := msg.TruncateText("error", -1); got != "" {
+		t.Errorf("TruncateText to less than nothing = %q, want nothing", got)
+	}
 }
 
 // TestStatusesOfParentsGiveWay holds that what only tells people never makes a
