@@ -62,16 +62,13 @@ func (a *attempt) silence() time.Duration {
 	return time.Duration(int64(a.h.conf.Runner.Moment()) - a.sent.Load())
 }
 
-// tick is the pause between two beats. The lock of the message outlasts two that
-// fail, and an outage must last about a third of the ttl to cost a command its life.
-func (a *attempt) tick() time.Duration {
-	lock := a.h.conf.Lock
-	if most := a.queue.Props().MaxLock; most > 0 {
-		// A queue may lock for less than it was asked to.
-		lock = min(lock, most)
-	}
-	return min(lock/3, a.h.ttl/6)
-}
+// tick is the pause between two beats. An outage must last about a third of the
+// ttl to cost a command its life.
+func (a *attempt) tick() time.Duration { return min(a.lockTick(), a.h.ttl/6) }
+
+// lockTick is the pause between two extensions: the lock of the message, which a
+// queue may make shorter than it was asked to, outlasts two that fail.
+func (a *attempt) lockTick() time.Duration { return a.h.lockFor(a.queue.Props().MaxLock) / 3 }
 
 // beat writes the record once.
 func (a *attempt) beat(ctx context.Context) error {

@@ -58,7 +58,7 @@ func (a *attempt) runPlain(ctx context.Context) Outcome {
 		},
 		func() { a.h.stopWith(ctx, waiting, stop) },
 		func() {
-			for a.h.conf.Scheduler.Sleep(watch, a.h.conf.Lock/3) == nil && !a.messageLost {
+			for a.h.conf.Scheduler.Sleep(watch, a.lockTick()) == nil && !a.messageLost {
 				if a.extend(watch); a.messageLost {
 					stop(ErrLockLost)
 				}
