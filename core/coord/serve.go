@@ -13,11 +13,14 @@ import (
 // finishes the round that it is in and returns nil. The lease of Options.Holder
 // decides whether it drains and sweeps.
 //
-// The loops run side by side, so that a round or a sweep that takes long holds up
-// neither the marks of others nor the lease.
+// The loops run side by side, so that a round, a sweep or a lease that takes long
+// holds up neither the marks of others nor the lease.
 func (c *Coordinator) Serve(ctx context.Context) error {
 	c.renewLease(ctx)
-	loops := []func(context.Context){c.serveSweeps, c.keep}
+	loops := []func(context.Context){c.serveSweeps, c.keepMarks}
+	if c.o.Holder != "" {
+		loops = append(loops, c.keepLease)
+	}
 	for lane := range lanes {
 		loops = append(loops, func(ctx context.Context) { c.serveInbox(ctx, lane) })
 	}
@@ -143,18 +146,14 @@ func (c *Coordinator) serveSweeps(ctx context.Context) {
 	}
 }
 
-// keep renews the lease and stores what is due.
-func (c *Coordinator) keep(ctx context.Context) {
-	for {
+// keepLease renews the lease.
+func (c *Coordinator) keepLease(ctx context.Context) {
+	for c.sched.Sleep(ctx, leaseLook) == nil {
 		c.renewLease(ctx)
-		c.FlushTrailing(context.WithoutCancel(ctx), false)
-		if c.sched.Sleep(ctx, c.keepEvery()) != nil {
-			return
-		}
 	}
 }
 
-// keepMarks is keep for a process without a lease.
+// keepMarks stores what is due.
 func (c *Coordinator) keepMarks(ctx context.Context) {
 	for c.sched.Sleep(ctx, c.keepEvery()) == nil {
 		c.FlushTrailing(context.WithoutCancel(ctx), false)
@@ -166,6 +165,11 @@ func (c *Coordinator) keepEvery() time.Duration { return min(c.o.TrailingSave, t
 const (
 	leaseName = "_coordinator.lock"
 	leaseTime = 60 * time.Second
+	// leaseTry is how often the lease is renewed, or asked for, and how long the
+	// store may take to answer: three of four tries may be lost.
+	leaseTry = leaseTime / 4
+	// leaseLook is how often anybody looks whether that is due.
+	leaseLook = time.Second
 )
 
 // holdsLease reports whether this process may drain.
@@ -182,13 +186,15 @@ func (c *Coordinator) renewLease(ctx context.Context) {
 	c.mu.Lock()
 	due := c.o.Holder != "" && !now.Before(c.leaseTry)
 	if due {
-		c.leaseTry = now.Add(leaseTime / 4)
+		c.leaseTry = now.Add(leaseTry)
 	}
 	c.mu.Unlock()
 	if !due {
 		return
 	}
-	if err := c.store.Leases.Acquire(ctx, c.o.Namespace+leaseName, c.o.Holder, leaseTime); err != nil {
+	bounded, cancel := c.sched.WithTimeout(ctx, leaseTry, "renewing the coordinator's lease")
+	defer cancel()
+	if err := c.store.Leases.Acquire(bounded, c.o.Namespace+leaseName, c.o.Holder, leaseTime); err != nil {
 		if !fault.Is(err, fault.Conflict) && ctx.Err() == nil {
 			c.log.Warn("lease not acquired", "error", err)
 		}
