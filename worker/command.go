@@ -93,7 +93,7 @@ func (r *commandRunner) Run(ctx context.Context, s protocol.Start) protocol.Outc
 	}
 	out := r.execute(ctx, s, c, files)
 	if !out.Remains {
-		r.guard.Remove(s.RunID)
+		r.guard.Remove(s.RunID) // a repeat does nothing
 	}
 	if !out.StartedAt.IsZero() {
 		out.Output, err = readOutput(files)
@@ -141,6 +141,10 @@ func (r *commandRunner) execute(ctx context.Context, s protocol.Start, c command
 		Started: func(pgid int) { r.guard.Started(s.RunID, pgid) },
 		Kill:    s.Kill,
 	})
+	if !result.StillAlive {
+		// Storing the end of the log may take long, and the number of the group is free.
+		r.guard.Remove(s.RunID)
+	}
 	if err := stream.Close(); err != nil {
 		r.logger.WarnContext(ctx, "the end of a log could not be stored", "log", s.Log, "error", err)
 	}

@@ -82,7 +82,8 @@ func (k *Keeper) Add(ctx context.Context, g Group) error {
 	k.mu.Lock()
 	old, known := k.runs[g.RunID]
 	k.runs[g.RunID] = g
-	told, arrived := k.tell(message{add, g}), k.arrived
+	told := k.tell(message{add, g})
+	arrived := k.arrived // renewed by a tell that failed
 	k.mu.Unlock()
 	if told {
 		return nil
