@@ -183,7 +183,6 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	case <-kill:
 		// Nobody waits for Execute: the process ends now, and its guardian ends the
 		// commands, as after any other death.
-		v.close()
 		v.killed()
 		return ended(exitInterrupted)
 	case why := <-stuck:

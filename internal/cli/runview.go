@@ -296,9 +296,30 @@ func (v *runView) stopping() {
 	v.screen.printf("jobq: SIGTERM was sent to %s; waiting for the end %s", names, limit)
 }
 
-// killed answers the second Ctrl-C. The screen is closed.
+// lastLines bounds how long a second Ctrl-C waits for whoever reads what we write:
+// a pager that stands still would hold up the end of the process for ever.
+const lastLines = 500 * time.Millisecond
+
+// killed closes the screen and answers the second Ctrl-C.
 func (v *runView) killed() {
-	fmt.Fprintf(v.a.err, "jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	atMost(lastLines, v.close)
+	atMost(lastLines, func() {
+		fmt.Fprintf(v.a.err, "jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	})
+}
+
+// atMost calls f and waits for it until d has passed. It is for the end of the
+// process, which ends f too.
+func atMost(d time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
 }
 
 // overdue tells that the stop was not waited for any longer. The screen is closed.

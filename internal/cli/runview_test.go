@@ -3,7 +3,10 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,4 +96,46 @@ func TestTimesAndReasonsForPeople(t *testing.T) {
 	if n := len([]rune(long)); n > maxBrief {
 		t.Errorf("brief of a long line has %d columns, want at most %d", n, maxBrief)
 	}
+}
+
+// TestASecondInterruptWaitsForNoReader has a pager that stands still: the process
+// ends all the same.
+func TestASecondInterruptWaitsForNoReader(t *testing.T) {
+	t.Parallel()
+	values, err := config.Resolve("run", func(string) (string, bool) { return "", false }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread, stdout := io.Pipe()
+	defer unread.Close() // frees what still writes
+	var stderr lockedBuffer
+	v := newRunView(&app{out: stdout, err: &stderr, values: values}, local.Options{WorkflowID: "w1"}, newProgress([]string{"t1"}, time.Now()))
+	v.begin()
+	go v.output(local.Line{Task: "t1", Stream: "stdout", Text: strings.Repeat("x", maxHeld)})
+	for v.screen.mu.TryLock() { // until the line is being written
+		v.screen.mu.Unlock()
+		runtime.Gosched()
+	}
+	v.killed()
+	if got := stderr.String(); !strings.Contains(got, "jobq: killed;") {
+		t.Errorf("standard error is %q, want it to say that the run was killed", got)
+	}
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
