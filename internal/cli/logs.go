@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -183,24 +184,21 @@ func (l *logReader) copy(ctx context.Context, name string, offset int64) (int64,
 // the task has ended.
 func (l *logReader) follow(ctx context.Context, task string, attempt uint32) error {
 	offsets := map[string]int64{}
-	for {
+	for shown := attempt; ; {
 		// What is written between the two reads is printed by the next turn; the
-		// last turn reads after the task was seen to have ended.
+		// last turn reads after the task was seen to have ended, and the first turn
+		// of an attempt after the one before was.
 		view, _, err := l.task(ctx, l.wf, task)
 		if err != nil {
 			return err
 		}
-		wanted := attempt
-		if wanted == 0 {
-			wanted = view.Attempt
-		}
-		names, err := l.starts(ctx, task, wanted)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if offsets[name], err = l.copy(ctx, name, offsets[name]); err != nil {
+		wanted := cmp.Or(attempt, view.Attempt)
+		for shown = cmp.Or(shown, wanted); ; shown++ {
+			if err := l.goOn(ctx, task, shown, offsets); err != nil {
 				return err
+			}
+			if shown >= wanted {
+				break
 			}
 		}
 		if terminalWord(view.Status) || attempt != 0 && attempt < view.Attempt {
@@ -210,6 +208,20 @@ func (l *logReader) follow(ctx context.Context, task string, attempt uint32) err
 			return err
 		}
 	}
+}
+
+// goOn prints what the logs of an attempt have beyond offsets.
+func (l *logReader) goOn(ctx context.Context, task string, attempt uint32, offsets map[string]int64) error {
+	names, err := l.starts(ctx, task, attempt)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if offsets[name], err = l.copy(ctx, name, offsets[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // all prints every log of the workflow, task by task.
