@@ -9,6 +9,7 @@ import (
 	"jobq/core/coord"
 	"jobq/core/engine"
 	"jobq/core/fault"
+	"jobq/internal/obs"
 )
 
 // commandAnswer is what commands print with --json.
@@ -30,7 +31,7 @@ workers and are cancelled when they have ended.`,
 // workflowCommand builds a verb that applies one command to one workflow. hint,
 // if there is one, tells what to do after it.
 func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordinator, string) (engine.Answer, error),
-	hint func(context.Context, *session, string) error) *cobra.Command {
+	hint func(context.Context, *session, string)) *cobra.Command {
 	var asJSON bool
 	v.least, v.most = 1, 1
 	v.run = func(cmd *cobra.Command, args []string) error {
@@ -46,10 +47,13 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordin
 			if err != nil {
 				return a.commandError(args[0], err)
 			}
-			if err := a.printAnswer(args[0], answer, asJSON); err != nil || hint == nil {
+			if err := a.printAnswer(args[0], answer, asJSON); err != nil {
 				return err
 			}
-			return hint(cmd.Context(), s, args[0])
+			if hint != nil {
+				hint(cmd.Context(), s, args[0])
+			}
+			return nil
 		})
 	}
 	cmd := a.command(v)
@@ -73,15 +77,18 @@ func (a *app) printAnswer(id string, answer engine.Answer, asJSON bool) error {
 }
 
 // servedBy says how to go on with a workflow after a command, where somebody has
-// to: a run of one machine that has something to do and no process to do it.
-func (a *app) servedBy(ctx context.Context, s *session, id string) error {
+// to: a run of one machine that has something to do and no process to do it. The
+// command was done, whether or not that can be found out.
+func (a *app) servedBy(ctx context.Context, s *session, id string) {
 	w, err := s.loadState(ctx, id)
-	if err != nil {
-		return err
+	stopped := false
+	if err == nil {
+		stopped, err = s.stopped(ctx, w)
 	}
-	stopped, err := s.stopped(ctx, w)
+	if err != nil {
+		a.log.Warn("it cannot be seen whether anybody runs the workflow", obs.KeyWorkflow, id, obs.KeyError, err)
+	}
 	if stopped {
 		a.note("to go on with it: %s", a.commandLine("run", "--resume", id))
 	}
-	return err
 }

@@ -77,7 +77,8 @@ func (a *app) rerun(ctx context.Context, s *session, id string, f rerunFlags) er
 	if err := a.printAnswer(id, answer, f.json); err != nil {
 		return err
 	}
-	return a.servedBy(ctx, s, id)
+	a.servedBy(ctx, s, id)
+	return nil
 }
 
 // unsuccessful names the tasks of a workflow that ended without success.

@@ -16,6 +16,7 @@ import (
 	"jobq/core/fault"
 	"jobq/core/spec"
 	"jobq/internal/config"
+	"jobq/internal/obs"
 )
 
 func newSubmit(a *app) *cobra.Command {
@@ -40,7 +41,8 @@ one a line. A repeat under the same id is harmless.`,
 				if err := a.submit(cmd.Context(), s, files, id); err != nil {
 					return err
 				}
-				return a.noteCoordinator(cmd.Context(), s)
+				a.noteCoordinator(cmd.Context(), s)
+				return nil
 			})
 		},
 	})
@@ -138,17 +140,14 @@ func (a *app) submitFile(ctx context.Context, s *session, view *screen, file, id
 	return id, nil
 }
 
-// noteCoordinator tells where nobody would run what was submitted.
-func (a *app) noteCoordinator(ctx context.Context, s *session) error {
+// noteCoordinator tells where nobody would run what was submitted. It is accepted,
+// whether or not that can be found out.
+func (a *app) noteCoordinator(ctx context.Context, s *session) {
 	members, err := s.store.Presence.Members(ctx)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		a.log.Warn("it cannot be seen whether a coordinator is running", obs.KeyError, err)
+	case !hasKind(members, kindCoordinator):
+		a.note("no coordinator is running: start one with `%s`", a.commandLine("coordinator"))
 	}
-	for _, m := range members {
-		if m.Kind == kindCoordinator {
-			return nil
-		}
-	}
-	a.note("no coordinator is running: start one with `%s`", a.commandLine("coordinator"))
-	return nil
 }
