@@ -47,8 +47,8 @@ type commandRunner struct {
 
 var _ protocol.Runner = (*commandRunner)(nil)
 
-func newCommandRunner(c Config, keeper *guard.Keeper) (*commandRunner, error) {
-	s, err := newScratch(c.Scratch, c.Executable)
+func newCommandRunner(c Config, helper string, keeper *guard.Keeper) (*commandRunner, error) {
+	s, err := newScratch(c.Scratch, helper)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,8 @@ type Config struct {
 	// Logger may be nil.
 	Logger *slog.Logger
 	// Executable is our program, which becomes the guardian and the helper on
-	// the PATH of tasks; empty means the running one.
+	// the PATH of tasks; empty means the running one, even where an upgrade has
+	// replaced its file since.
 	Executable string
 	// Membership is the entry of this process; nil makes Run join and leave.
 	Membership port.Membership
@@ -95,6 +96,8 @@ type OutputLine struct {
 type Worker struct {
 	conf Config
 	host string
+	// helper is the file of the program for the PATH of tasks.
+	helper string
 }
 
 // New returns a Worker. Fails with fault.Invalid where Config lacks something.
@@ -118,19 +121,20 @@ func New(c Config) (*Worker, error) {
 	if c.Environ == nil {
 		c.Environ = os.Environ()
 	}
-	if c.Executable == "" {
+	helper := c.Executable
+	if helper == "" {
 		program, err := os.Executable()
 		if err != nil {
 			return nil, fault.Wrap(fault.Unavailable, err, "the running program cannot be found")
 		}
-		c.Executable = program
+		helper = program
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
 	c.Name = cmp.Or(c.Name, fmt.Sprintf("%s:%d", host, os.Getpid()))
-	return &Worker{conf: c, host: host}, nil
+	return &Worker{conf: c, host: host, helper: helper}, nil
 }
 
 func orDefault(d, otherwise time.Duration) time.Duration {
@@ -172,7 +176,7 @@ func (w *Worker) serve(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, keeper.Close(bounded))
 	}()
-	runner, err := newCommandRunner(w.conf, keeper)
+	runner, err := newCommandRunner(w.conf, w.helper, keeper)
 	if err != nil {
 		return err
 	}

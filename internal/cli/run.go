@@ -136,14 +136,9 @@ func (a *app) localOptions() (local.Options, error) {
 	if err != nil {
 		return local.Options{}, fault.Wrap(fault.Invalid, err, "the present directory cannot be found")
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return local.Options{}, fault.Wrap(fault.Unavailable, err, "the running program cannot be found")
-	}
 	return local.Options{
 		Home: home, Prefix: prefix, Workers: a.slots(cmp.Or(a.values.Int(config.Workers), runtime.NumCPU())), Dir: dir,
-		Executable: program, Version: version(), By: a.user(), Logger: a.log,
-		KillTimeout: a.killTimeout(),
+		Version: version(), By: a.user(), Logger: a.log, KillTimeout: a.killTimeout(),
 	}, nil
 }
 

@@ -25,7 +25,8 @@ type Options struct {
 	// Dir is what a relative cwd of a task is relative to. A resumed run keeps
 	// the one that it was started with.
 	Dir string
-	// Executable is the jobq program, for the guardian and the tasks' PATH.
+	// Executable is the jobq program, for the guardian and the tasks' PATH; empty
+	// means the running one.
 	Executable string
 	Version    string
 	By         string
