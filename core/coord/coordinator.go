@@ -74,10 +74,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// roundTime bounds a round, so that every acknowledgement falls well within the
-// lock of its message.
-func (o *Options) roundTime() time.Duration { return o.Visibility / 4 }
-
 // Coordinator applies events to the workflows of one store. It is safe for
 // concurrent use; several processes may run one each.
 type Coordinator struct {
@@ -105,6 +101,16 @@ func New(store *port.Store, s sched.Scheduler, o Options) *Coordinator {
 		store: store, sched: s, o: o, log: o.Logger,
 		cache: newCache(o.CacheBytes), plans: newPlanCache(), notes: notes{byID: map[string]*note{}},
 	}
+}
+
+// roundTime bounds a round, so that every acknowledgement falls well within the
+// lock of its message, which a queue may make shorter than it was asked to.
+func (c *Coordinator) roundTime() time.Duration {
+	lock := c.o.Visibility
+	if most := c.inbox().Props().MaxLock; most > 0 {
+		lock = min(lock, most)
+	}
+	return lock / 4
 }
 
 // inbox returns the queue that this coordinator drains.

@@ -102,7 +102,7 @@ const roundOperation = "a round of the coordinator"
 // that the items caused is durable and what could not be done has a wake: the
 // messages may be acknowledged, but for items with an error of their own.
 func (c *Coordinator) run(ctx context.Context, j *job) error {
-	ctx, cancel := c.sched.WithTimeout(ctx, c.o.roundTime(), roundOperation)
+	ctx, cancel := c.sched.WithTimeout(ctx, c.roundTime(), roundOperation)
 	defer cancel()
 	j.began = c.sched.Now()
 	c.note(j.wf, func(n *note) { n.working++ })
@@ -116,7 +116,7 @@ func (c *Coordinator) run(ctx context.Context, j *job) error {
 // else a store that is slow enough would keep it from ever being done.
 func (c *Coordinator) share(ctx context.Context, j *job, quarters int, operation string) (context.Context, context.CancelFunc) {
 	used := c.sched.Now().Sub(j.began)
-	whole := c.o.roundTime()
+	whole := c.roundTime()
 	part := whole*time.Duration(quarters)/4 - used
 	return c.sched.WithTimeout(ctx, max(part, (whole-used)/2), operation)
 }

@@ -13,7 +13,7 @@ import (
 
 // flushAll stores what only this process knows, though ctx may have ended.
 func (c *Coordinator) flushAll(ctx context.Context) {
-	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "the last saves of the coordinator")
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.roundTime(), "the last saves of the coordinator")
 	defer cancel()
 	c.FlushTrailing(ctx, true)
 }
@@ -42,7 +42,7 @@ func (c *Coordinator) receive(ctx context.Context, wait time.Duration) ([]port.D
 		c.stats.received.Add(int64(len(got)))
 		all = append(all, got...)
 		wait = 0
-		if len(got) < full || c.sched.Now().Sub(start) > c.o.roundTime()/4 {
+		if len(got) < full || c.sched.Now().Sub(start) > c.roundTime()/4 {
 			break
 		}
 	}
@@ -76,7 +76,7 @@ func (c *Coordinator) runMessages(ctx context.Context, j *job) {
 
 // late reports whether the locks of a job's messages would end while it runs.
 func (c *Coordinator) late(j *job) bool {
-	return c.sched.Now().Sub(j.received) > c.o.roundTime()*3/2
+	return c.sched.Now().Sub(j.received) > c.roundTime()*3/2
 }
 
 var errNoTime = fault.New(fault.Unavailable, "there was no time for the message")
@@ -84,7 +84,7 @@ var errNoTime = fault.New(fault.Unavailable, "there was no time for the message"
 // leave lets the messages of a job come back by themselves. Those of a host do
 // not: it removes what it is told nothing of.
 func (c *Coordinator) leave(ctx context.Context, j *job) {
-	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "putting messages back")
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.roundTime(), "putting messages back")
 	defer cancel()
 	c.stats.released.Add(int64(len(j.items)))
 	c.log.Warn("messages come back later, there was no time for them", "workflow", j.wf, "messages", len(j.items))
@@ -138,7 +138,7 @@ const ackChunk = 100
 // can never be read.
 func (c *Coordinator) settle(ctx context.Context, j *job, err error) {
 	// The job's deadline bounds the work, not the settlement.
-	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "settling messages")
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.roundTime(), "settling messages")
 	defer cancel()
 	_, absent := errors.AsType[*absentError](err)
 	_, purged := errors.AsType[*purgedError](err)

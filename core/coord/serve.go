@@ -26,7 +26,7 @@ func (c *Coordinator) Serve(ctx context.Context) error {
 	}
 	c.sched.Parallel(ctx, len(loops), len(loops), func(ctx context.Context, i int) { loops[i](ctx) })
 	c.flushAll(ctx)
-	stop, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.o.roundTime(), "releasing the coordinator's lease")
+	stop, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.roundTime(), "releasing the coordinator's lease")
 	defer cancel()
 	c.releaseLease(stop)
 	return nil
@@ -84,10 +84,11 @@ func (c *Coordinator) drain(ctx context.Context, budget time.Duration, first []p
 	return n, nil
 }
 
-// longestReceive bounds the wait of one receive; only the first lane waits long.
+// longestReceive bounds the wait of one receive; only the first lane waits long. The
+// time of a message counts from the beginning of that wait.
 func (c *Coordinator) longestReceive(lane int) time.Duration {
 	if lane == 0 {
-		return 5 * time.Second
+		return min(5*time.Second, c.roundTime()/2)
 	}
 	return laneRest
 }

@@ -19,7 +19,7 @@ const sweepBatch = 256
 // state still says. It returns how many rows it took up. Nothing depends on a
 // single turn of it, and any number may run at once.
 func (c *Coordinator) Sweep(ctx context.Context) (int, error) {
-	ctx, cancel := c.sched.WithTimeout(ctx, 2*c.o.roundTime(), "a sweep")
+	ctx, cancel := c.sched.WithTimeout(ctx, 2*c.roundTime(), "a sweep")
 	defer cancel()
 	now := c.sched.Now()
 	total := 0
