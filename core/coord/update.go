@@ -284,7 +284,10 @@ func (c *Coordinator) finish(ctx context.Context, j *job, e *entry) error {
 	if c.open(j, e) {
 		return c.wakeLater(ctx, j, e)
 	}
-	c.note(j.wf, func(n *note) { n.wakeDelay = 0 })
+	if len(j.items) > 0 {
+		// A job that only stores marks and rows did not look for what is left.
+		c.note(j.wf, func(n *note) { n.wakeDelay = 0 })
+	}
 	return nil
 }
 
