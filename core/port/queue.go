@@ -29,7 +29,8 @@ type Queue interface {
 	Send(ctx context.Context, messages []Message) []error
 	// Receive returns up to o.Max messages and hides them from others for o.Lock.
 	// With nothing to deliver it waits up to o.Wait (a driver that cannot wait
-	// returns at once) and then returns an empty slice and no error.
+	// returns at once) and then returns an empty slice and no error. What was taken
+	// when ctx ended is returned, without an error.
 	Receive(ctx context.Context, o ReceiveOptions) ([]Delivery, error)
 	// Extend hides d for lock from now on and replaces d.Receipt and d.Until.
 	// Fails with fault.LeaseLost when another delivery has taken over.

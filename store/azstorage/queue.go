@@ -128,6 +128,7 @@ func seconds(d time.Duration) int32 {
 	return int32((min(max(d, 0), maxHidden) + time.Second - 1) / time.Second)
 }
 
+// Receive may return messages though ctx has ended meanwhile.
 func (q queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Delivery, error) {
 	doing := q.of("receive from")
 	if o.Max <= 0 || o.Lock <= 0 {
@@ -136,9 +137,11 @@ func (q queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deliv
 	if err := q.begin(ctx, doing); err != nil {
 		return nil, err
 	}
+	longer, stop := linger(ctx)
+	defer stop()
 	lock := seconds(o.Lock)
 	until := time.Now().Add(time.Duration(lock) * time.Second)
-	got, err := q.client.DequeueMessages(ctx, &azqueue.DequeueMessagesOptions{
+	got, err := q.client.DequeueMessages(longer, &azqueue.DequeueMessagesOptions{
 		NumberOfMessages: new(int32(min(o.Max, maxReceive))), VisibilityTimeout: &lock,
 	})
 	if err != nil {
