@@ -44,8 +44,9 @@ type Options struct {
 
 	// Random returns unpredictable bits for message ids and jitter.
 	Random func() uint64
-	// OnChange is told of every saved change, in order per workflow, on the
-	// goroutine that made it. It must be quick.
+	// OnChange is told of every saved change, on the goroutine that made it: of
+	// one workflow in the order of the saves, unless two jobs on it meet. It must be
+	// quick.
 	OnChange func(Notice)
 	Logger   *slog.Logger
 }

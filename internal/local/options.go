@@ -36,7 +36,7 @@ type Options struct {
 
 	// OnHeld is told once which process runs the workflow where it is not ours yet.
 	OnHeld func(port.Member)
-	// OnChange is told of every saved change of the workflow, in order.
+	// OnChange is told of every saved change of the workflow, as coord.Options says.
 	OnChange func(coord.Notice)
 	// OnCommand is told that the command of an attempt begins or has ended, from
 	// many goroutines. It must not block.
