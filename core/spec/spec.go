@@ -95,7 +95,7 @@ func Parse(name string, text []byte, o *Options) (*dag.Definition, Diagnostics) 
 
 // ReadText reads all of in for Parse, but never more than the limit of bytes
 // allows. A file that is too large is refused by its size, unread; the error
-// has code TooLarge. Other errors are those of in, with code Unavailable.
+// has code TooLarge. Other errors are those of in, with code Invalid.
 func ReadText(name string, in io.Reader, l Limits) ([]byte, error) {
 	most := l.withDefaults().MaxBytes
 	if file, ok := in.(interface{ Stat() (fs.FileInfo, error) }); ok {
