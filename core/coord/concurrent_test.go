@@ -49,8 +49,8 @@ func serve(t *testing.T, nodes ...*testkit.Node) (stop func()) {
 func TestTwoCoordinatorsShareAFanIn(t *testing.T) {
 	t.Parallel()
 	for name, delays := range map[string][]time.Duration{
-		"equal":    {0, 0},
-		"one slow": {0, 20 * time.Millisecond},
+		"equal":    {time.Millisecond, time.Millisecond},
+		"one slow": {time.Millisecond, 20 * time.Millisecond},
 		"all slow": {7 * time.Millisecond, 20 * time.Millisecond, 90 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +61,8 @@ func TestTwoCoordinatorsShareAFanIn(t *testing.T) {
 				d := fanIn(parents)
 				w := onMemory(t, memory.Options{})
 				w.Scheduler = sched.Real{}
+				// None may take a whole burst before the others have run.
+				w.Options.BatchSize, w.Options.MaxReceives = 5, 1
 				w.Know(d)
 				var nodes []*testkit.Node
 				for i, delay := range delays {
