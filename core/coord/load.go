@@ -84,7 +84,7 @@ func (c *Coordinator) read(ctx context.Context, wf string) (*entry, error) {
 	if s.Status == state.WorkflowPurged {
 		return nil, &purgedError{s, doc.Tag}
 	}
-	p, err := c.planOf(ctx, wf, s.Definition)
+	p, err := c.planOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}

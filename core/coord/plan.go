@@ -9,6 +9,7 @@ import (
 	"jobq/core/dag"
 	"jobq/core/engine"
 	"jobq/core/fault"
+	"jobq/core/state"
 )
 
 // plan is a definition made ready: the engine's plan and the compiled
@@ -85,12 +86,13 @@ func (c *planCache) put(p *plan) {
 	}
 }
 
-// planOf returns the plan of wf whose state names the definition by hash.
-func (c *Coordinator) planOf(ctx context.Context, wf, hash string) (*plan, error) {
+// planOf returns the plan of the workflow that s is the state of.
+func (c *Coordinator) planOf(ctx context.Context, s *state.Workflow) (*plan, error) {
+	wf, hash := s.ID, s.Definition
 	if p := c.plans.get(hash); p != nil {
 		return p, nil
 	}
-	body, err := c.store.States.Definition(ctx, wf)
+	body, err := c.store.States.Definition(ctx, state.DefinitionKey(wf, s.BornEpoch))
 	if fault.Is(err, fault.NotFound) {
 		return nil, fault.Wrapf(fault.Corrupt, err, "workflow %s has a state but no definition", wf)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobq/core/fault"
+	"jobq/core/msg"
 	"jobq/core/port"
 	"jobq/core/state"
 )
@@ -37,7 +38,7 @@ func (c *Coordinator) remove(ctx context.Context, t *state.Workflow, tag port.Ta
 	if err := c.writePurgedRow(ctx, t); err != nil {
 		return err
 	}
-	if err := c.deleteAll(ctx, t.ID); err != nil {
+	if err := c.deleteAll(ctx, t); err != nil {
 		return err
 	}
 	again := port.Due{Key: purgeKey(t.ID), Workflow: t.ID, DueAt: c.sched.Now().Add(purgeAgain), Note: kindPurge}
@@ -87,14 +88,23 @@ func (c *Coordinator) writePurgedRow(ctx context.Context, t *state.Workflow) err
 	return fault.New(fault.Unavailable, "the index row keeps changing")
 }
 
-// deleteAll removes everything below the names of wf but its state and its row.
-func (c *Coordinator) deleteAll(ctx context.Context, wf string) error {
+// deleteAll removes what the lives up to that of t left below their names. A
+// process that is held up in the middle may go on when others have finished and a
+// later life has begun: records, outputs and the definition of that one have
+// names of their own, which it leaves alone. Only logs, and outputs of workers
+// without records, have names that lives share.
+func (c *Coordinator) deleteAll(ctx context.Context, t *state.Workflow) error {
+	wf := t.ID
+	later := func(name string) bool {
+		attempt, ok := msg.AttemptOf(name)
+		return ok && attempt > t.HighestAttempt
+	}
 	return errors.Join(
-		c.store.Records.DeleteAll(ctx, wf),
-		c.store.Outputs.DeletePrefix(ctx, wf+"/"),
+		c.store.Records.DeleteAll(ctx, wf, t.HighestAttempt),
+		c.store.Outputs.DeletePrefix(ctx, wf+"/", later),
 		c.store.Events.DeletePrefix(ctx, eventLogs(wf)),
 		c.store.TaskLogs.DeletePrefix(ctx, "logs/"+wf+"/"),
-		c.store.States.DeleteDefinition(ctx, wf),
+		c.store.States.DeleteDefinition(ctx, state.DefinitionKey(wf, t.BornEpoch)),
 	)
 }
 
@@ -118,7 +128,7 @@ func (c *Coordinator) purgeOnceMore(ctx context.Context, d port.Due) error {
 			return err
 		}
 	}
-	if err := c.deleteAll(ctx, d.Workflow); err != nil {
+	if err := c.deleteAll(ctx, p.tombstone); err != nil {
 		return err
 	}
 	if _, err := c.saveTombstone(ctx, p.tombstone, tag, ""); err != nil {

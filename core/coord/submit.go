@@ -169,12 +169,12 @@ const joinPatience = 5 * time.Second
 // beginLife stores the definition and the first state of a life of the id:
 // activated and judged, so that whoever loads it finds its intents.
 func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, previous *state.Workflow, tag port.Tag) (*job, error) {
-	if err := c.storeDefinition(ctx, s.ID, s.Definition, p); err != nil {
+	first := engine.Begin(p.Plan, s.ID, p.hash, previous, c.sched.Now().UTC())
+	first.Namespace = s.Namespace
+	if err := c.storeDefinition(ctx, first, s.Definition, p); err != nil {
 		return nil, err
 	}
 	c.plans.put(p)
-	first := engine.Begin(p.Plan, s.ID, p.hash, previous, c.sched.Now().UTC())
-	first.Namespace = s.Namespace
 	run, err := engine.NewRun(p.Plan, first)
 	if err != nil {
 		return nil, err
@@ -190,19 +190,20 @@ func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, prev
 	return j, c.run(ctx, j)
 }
 
-// storeDefinition writes the definition of wf, or finds the same one there. The
+// storeDefinition writes the definition of the life that first begins, or finds the same one there. The
 // caller saw no living state: with another definition, somebody else is between
 // this write and his first state.
-func (c *Coordinator) storeDefinition(ctx context.Context, wf string, d *dag.Definition, p *plan) error {
+func (c *Coordinator) storeDefinition(ctx context.Context, first *state.Workflow, d *dag.Definition, p *plan) error {
+	wf, key := first.ID, state.DefinitionKey(first.ID, first.BornEpoch)
 	body, err := dag.Encode(d)
 	if err != nil {
 		return err
 	}
-	err = c.store.States.CreateDefinition(ctx, wf, body)
+	err = c.store.States.CreateDefinition(ctx, key, body)
 	if !fault.Is(err, fault.Exists) {
 		return err
 	}
-	stored, err := c.store.States.Definition(ctx, wf)
+	stored, err := c.store.States.Definition(ctx, key)
 	if fault.Is(err, fault.NotFound) {
 		return fault.Newf(fault.Unavailable, "workflow %s is being purged", wf)
 	}
@@ -225,7 +226,35 @@ func (c *Coordinator) finishSubmit(ctx context.Context, m msg.Command) (rows, er
 	if err := json.Unmarshal(m.Args, &args); err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the claim of a submission cannot be read")
 	}
-	body, err := c.store.States.Definition(ctx, m.Workflow)
+	p, err := c.submitted(ctx, m.Workflow)
+	if err != nil {
+		return nil, err
+	}
+	d := p.Definition()
+	already, rows, err := c.begins(ctx, Submission{ID: m.Workflow, Definition: d, Namespace: args.Namespace, By: m.By}, p)
+	if err == nil && already {
+		// Its caller stopped a minute ago, perhaps before the sends.
+		err = c.Wake(ctx, m.Workflow)
+	}
+	return rows, err
+}
+
+// submitted returns the plan of the life that wf is in, or of the next one where
+// its definition is stored already.
+func (c *Coordinator) submitted(ctx context.Context, wf string) (*plan, error) {
+	e, err := c.read(ctx, wf)
+	purged, gone := errors.AsType[*purgedError](err)
+	_, absent := errors.AsType[*absentError](err)
+	born := uint64(0)
+	switch {
+	case err == nil:
+		return e.plan, nil
+	case gone:
+		born = purged.tombstone.Epoch + 1
+	case !absent:
+		return nil, err
+	}
+	body, err := c.store.States.Definition(ctx, state.DefinitionKey(wf, born))
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +262,5 @@ func (c *Coordinator) finishSubmit(ctx context.Context, m msg.Command) (rows, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlan(d)
-	if err != nil {
-		return nil, err
-	}
-	already, rows, err := c.begins(ctx, Submission{ID: m.Workflow, Definition: d, Namespace: args.Namespace, By: m.By}, p)
-	if err == nil && already {
-		// Its caller stopped a minute ago, perhaps before the sends.
-		err = c.Wake(ctx, m.Workflow)
-	}
-	return rows, err
+	return newPlan(d)
 }

@@ -23,6 +23,19 @@ func StartOutput(wf, task string, attempt, start uint32) string {
 	return fmt.Sprintf("%s/__outputs/%s/%d.%d.json", wf, task, attempt, start)
 }
 
+// AttemptOf returns the attempt that a name of StartOutput or RefsBlob is of; ok is
+// false for every other name.
+func AttemptOf(name string) (attempt uint32, ok bool) {
+	_, rest, _ := strings.Cut(name, "/")
+	kind, rest, _ := strings.Cut(rest, "/")
+	if kind != "__outputs" && kind != "__refs" {
+		return 0, false
+	}
+	number, _, _ := strings.Cut(rest[strings.LastIndexByte(rest, '/')+1:], ".")
+	n, err := strconv.ParseUint(number, 10, 32)
+	return uint32(n), err == nil
+}
+
 // RefsBlob names the blob that holds the upstream references of an attempt
 // whose message has no room for them.
 func RefsBlob(wf, task string, attempt uint32) string {

@@ -250,3 +250,15 @@ func TestStatusesOfParentsGiveWay(t *testing.T) {
 		t.Errorf("DecodeTask = %+v, %v, want the references in a blob and no statuses", got, err)
 	}
 }
+
+func TestAttemptOfNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]uint32{
+		msg.StartOutput("w", "t", 7, 2): 7, msg.StartOutput("w", "a/b.3", 12, 1): 12, msg.RefsBlob("w", "t", 3): 3,
+		msg.CanonicalOutput("w", "t"): 0, "w/__outputs/t/x.1.json": 0, "w": 0, "w/other/t/4.1.json": 0,
+	} {
+		if got, ok := msg.AttemptOf(name); got != want || ok != (want > 0) {
+			t.Errorf("AttemptOf(%q) = %d, %t, want %d", name, got, ok, want)
+		}
+	}
+}

@@ -15,8 +15,9 @@ type Blobs interface {
 	// List yields the names below prefix in ascending order. It makes calls while
 	// it runs; breaking off stops them. An error is the last pair.
 	List(ctx context.Context, prefix string) iter.Seq2[string, error]
-	// DeletePrefix removes everything whose name starts with prefix.
-	DeletePrefix(ctx context.Context, prefix string) error
+	// DeletePrefix removes everything whose name starts with prefix, but for names
+	// of which keep says so. A nil keep keeps nothing.
+	DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error
 }
 
 // Log holds append-only byte streams by name. A driver rolls over to further

@@ -18,8 +18,8 @@ type Records interface {
 	// Delete removes the record under k if its tag is ifMatch; an absent one is
 	// no error, another tag is fault.Conflict.
 	Delete(ctx context.Context, k RecordKey, ifMatch Tag) error
-	// DeleteAll removes all records of workflow wf.
-	DeleteAll(ctx context.Context, wf string) error
+	// DeleteAll removes the records of workflow wf of all attempts up to last.
+	DeleteAll(ctx context.Context, wf string, last uint32) error
 }
 
 // RecordKey names one attempt of one task.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -115,6 +116,16 @@ type CommandResult struct {
 	Kind   string          `json:"kind"`
 	Epoch  uint64          `json:"epoch"`
 	Answer json.RawMessage `json:"answer,omitempty"`
+}
+
+// DefinitionKey is the key under which the definition of a life of workflow id is
+// stored. Each life has one of its own, so that a purge of an earlier life that
+// was held up cannot take the definition of a later one.
+func DefinitionKey(id string, bornEpoch uint64) string {
+	if bornEpoch == 0 {
+		return id
+	}
+	return id + "~" + strconv.FormatUint(bornEpoch, 10)
 }
 
 // New returns the empty state of a workflow of n pending tasks.

@@ -131,8 +131,8 @@ func (s *session) begun(ctx context.Context, k port.RecordKey) (at int64, runs b
 
 // names returns the names of the tasks of a workflow, without the plan that
 // commands need.
-func (s *session) names(ctx context.Context, id string) ([]string, error) {
-	body, err := s.store.States.Definition(ctx, id)
+func (s *session) names(ctx context.Context, w *state.Workflow) ([]string, error) {
+	body, err := s.store.States.Definition(ctx, state.DefinitionKey(w.ID, w.BornEpoch))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,11 @@ func (s *session) task(ctx context.Context, wf, name string) (coord.TaskView, co
 		return coord.TaskView{}, sum, err
 	}
 	if len(sum.Tasks) == 0 {
-		names, err := s.names(ctx, wf)
+		w, err := s.loadState(ctx, wf)
+		if err != nil {
+			return coord.TaskView{}, sum, err
+		}
+		names, err := s.names(ctx, w)
 		if err != nil {
 			return coord.TaskView{}, sum, err
 		}

@@ -79,7 +79,7 @@ func (a *app) printStatus(ctx context.Context, s *session, sum coord.Summary) er
 		if err != nil {
 			return err
 		}
-		if l, err = s.live(ctx, w, func() ([]string, error) { return s.names(ctx, w.ID) }); err != nil {
+		if l, err = s.live(ctx, w, func() ([]string, error) { return s.names(ctx, w) }); err != nil {
 			return err
 		}
 	}

@@ -109,14 +109,14 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	})
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
 	return v.g.call(ctx, opDeleteRecords, wf, func(ctx context.Context) error {
 		for k := range v.g.w.ledger.attempts {
-			if k.Workflow == wf {
+			if k.Workflow == wf && k.Attempt <= last {
 				v.g.w.ledger.erased(k)
 			}
 		}
-		return v.g.inner.Records.DeleteAll(ctx, wf)
+		return v.g.inner.Records.DeleteAll(ctx, wf, last)
 	})
 }
 
@@ -213,9 +213,9 @@ func (v blobs) List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	return v.g.names(ctx, opListOutputs, prefix, v.g.inner.Outputs.List)
 }
 
-func (v blobs) DeletePrefix(ctx context.Context, prefix string) error {
+func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
 	return v.g.call(ctx, opDeleteOutputs, prefix, func(ctx context.Context) error {
-		return v.g.inner.Outputs.DeletePrefix(ctx, prefix)
+		return v.g.inner.Outputs.DeletePrefix(ctx, prefix, keep)
 	})
 }
 

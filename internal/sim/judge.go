@@ -268,7 +268,7 @@ func (l *ledger) judgeLeft(id string) {
 			}
 		}
 	}
-	if _, err := l.w.admin.States.Definition(bg, id); err == nil {
+	if _, err := l.w.admin.States.Definition(bg, state.DefinitionKey(id, l.workflows[id].s.BornEpoch)); err == nil {
 		left = append(left, "definition")
 	}
 	if len(left) > 0 {

@@ -183,7 +183,7 @@ func TestOutputsMoveToTheirOwnContainer(t *testing.T) {
 	if n != 6 {
 		t.Errorf("List gave %d names, want 6", n)
 	}
-	if err := s.Outputs.DeletePrefix(ctx, "w/"); err != nil {
+	if err := s.Outputs.DeletePrefix(ctx, "w/", nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Outputs.Get(ctx, old); !fault.Is(err, fault.NotFound) {

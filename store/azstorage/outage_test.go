@@ -65,7 +65,7 @@ func TestAContainerThatIsDeletedIsAnOutageUntilItIsBack(t *testing.T) {
 		"Read":       second(s.Records.Read(ctx, key)),
 		"Change":     second(s.Records.Change(ctx, key, port.Record{}, i.tag)),
 		"Remove":     s.Records.Delete(ctx, key, i.tag),
-		"DeleteAll":  s.Records.DeleteAll(ctx, "w"),
+		"DeleteAll":  s.Records.DeleteAll(ctx, "w", 9),
 		"Get":        second(s.Outputs.Get(ctx, "w/a.json")),
 		"Put":        s.Outputs.Put(ctx, "w/a.json", nil),
 		"List":       lastError(s.Outputs.List(ctx, "w/")),

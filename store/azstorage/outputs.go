@@ -67,11 +67,14 @@ func (v outputs) List(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-func (v outputs) DeletePrefix(ctx context.Context, prefix string) error {
+func (v outputs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
 	for _, p := range v.places() {
 		below := func(it item) bool {
 			name, ok := decodePath(it.name)
-			return strings.HasPrefix(it.name, prefix) || ok && strings.HasPrefix(name, prefix)
+			if !ok {
+				return strings.HasPrefix(it.name, prefix)
+			}
+			return (strings.HasPrefix(it.name, prefix) || strings.HasPrefix(name, prefix)) && (keep == nil || !keep(name))
 		}
 		if err := p.removeAll(ctx, folder(prefix), below, "delete outputs in account "+p.account); err != nil {
 			return err

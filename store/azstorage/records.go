@@ -3,6 +3,7 @@ package azstorage
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"jobq/core/msg"
@@ -64,7 +65,17 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	return v.p.remove(ctx, recordBlob(k), ifMatch, "delete "+v.of(k))
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
 	doing := "delete the records of workflow " + wf + " in account " + v.p.account
-	return v.p.removeAll(ctx, recordsPrefix(wf), func(item) bool { return true }, doing)
+	return v.p.removeAll(ctx, recordsPrefix(wf), func(it item) bool { return attemptOf(it.name) <= uint64(last) }, doing)
+}
+
+// attemptOf returns the attempt that the name of a record ends with. What is no
+// record goes with the first ones.
+func attemptOf(name string) uint64 {
+	n, err := strconv.ParseUint(name[strings.LastIndexByte(name, '/')+1:], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

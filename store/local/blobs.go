@@ -148,19 +148,38 @@ func (v blobs) List(ctx context.Context, prefix string) iter.Seq2[string, error]
 
 // DeletePrefix notes the files to remove with the deletion itself, so that a
 // crash between the two leaves them to the next Open.
-func (v blobs) DeletePrefix(ctx context.Context, prefix string) error {
+func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
 	if err := v.s.check(ctx); err != nil {
 		return err
 	}
 	from, to := below(prefix)
-	var files int64
-	err := v.s.write.do(ctx, false, func(tx *tx) (err error) {
-		files, err = tx.exec("INSERT INTO trash (file) SELECT file FROM output WHERE prefix = ? AND name >= ? AND name < ? AND file <> ''", v.s.prefix, from, to)
-		if err != nil {
-			return err
+	spans := [][2]any{{from, to}}
+	if keep != nil {
+		spans = nil
+		for name, err := range v.List(ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			if !keep(name) {
+				spans = append(spans, [2]any{name, name + "\x00"})
+			}
 		}
-		_, err = tx.exec("DELETE FROM output WHERE prefix = ? AND name >= ? AND name < ?", v.s.prefix, from, to)
-		return err
+	}
+	var files int64
+	err := v.s.write.do(ctx, false, func(tx *tx) error {
+		files = 0
+		for _, span := range spans {
+			where := []any{v.s.prefix, span[0], span[1]}
+			n, err := tx.exec("INSERT INTO trash (file) SELECT file FROM output WHERE prefix = ? AND name >= ? AND name < ? AND file <> ''", where...)
+			if err != nil {
+				return err
+			}
+			files += n
+			if _, err = tx.exec("DELETE FROM output WHERE prefix = ? AND name >= ? AND name < ?", where...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil || files == 0 {
 		return err

@@ -283,7 +283,7 @@ func TestOutputFilesGoWithTheirNames(t *testing.T) {
 	if err := os.WriteFile(orphan, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := outputs.DeletePrefix(t.Context(), "w/"); err != nil {
+	if err := outputs.DeletePrefix(t.Context(), "w/", nil); err != nil {
 		t.Fatal(err)
 	}
 	s.Kill()

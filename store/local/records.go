@@ -105,12 +105,12 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	})
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
 	if err := v.s.check(ctx); err != nil {
 		return err
 	}
 	return v.s.write.do(ctx, false, func(tx *tx) error {
-		_, err := tx.exec("DELETE FROM record WHERE prefix = ? AND workflow = ?", v.s.prefix, wf)
+		_, err := tx.exec("DELETE FROM record WHERE prefix = ? AND workflow = ? AND attempt <= ?", v.s.prefix, wf, last)
 		return err
 	})
 }

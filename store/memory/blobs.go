@@ -50,8 +50,8 @@ func (v blobs) List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	return v.p.names(ctx, v.p.s.outputs, prefix)
 }
 
-func (v blobs) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.p.deletePrefix(ctx, v.p.s.outputs, prefix)
+func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return v.p.deletePrefix(ctx, v.p.s.outputs, prefix, keep)
 }
 
 type log struct {
@@ -92,7 +92,7 @@ func (v log) Names(ctx context.Context, prefix string) iter.Seq2[string, error] 
 }
 
 func (v log) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.p.deletePrefix(ctx, v.streams, prefix)
+	return v.p.deletePrefix(ctx, v.streams, prefix, nil)
 }
 
 // names yields the keys of values below prefix as they are when it starts.
@@ -112,11 +112,13 @@ func (p *Process) names(ctx context.Context, values map[string][]byte, prefix st
 	}
 }
 
-func (p *Process) deletePrefix(ctx context.Context, values map[string][]byte, prefix string) error {
+func (p *Process) deletePrefix(ctx context.Context, values map[string][]byte, prefix string, keep func(string) bool) error {
 	if err := p.enter(ctx); err != nil {
 		return err
 	}
 	defer p.s.mu.Unlock()
-	maps.DeleteFunc(values, func(name string, _ []byte) bool { return strings.HasPrefix(name, prefix) })
+	maps.DeleteFunc(values, func(name string, _ []byte) bool {
+		return strings.HasPrefix(name, prefix) && (keep == nil || !keep(name))
+	})
 	return nil
 }

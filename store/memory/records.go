@@ -74,12 +74,12 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	return nil
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
 	if err := v.p.enter(ctx); err != nil {
 		return err
 	}
 	defer v.p.s.mu.Unlock()
-	maps.DeleteFunc(v.p.s.records, func(k port.RecordKey, _ record) bool { return k.Workflow == wf })
+	maps.DeleteFunc(v.p.s.records, func(k port.RecordKey, _ record) bool { return k.Workflow == wf && k.Attempt <= last })
 	return nil
 }
 

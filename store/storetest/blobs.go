@@ -89,10 +89,15 @@ var blobCases = []testCase{
 		for _, name := range []string{"w/a", "w/b", "w2/a"} {
 			ok(t, blobs.Put(ctx, name, large), "Put")
 		}
-		ok(t, blobs.DeletePrefix(ctx, "w/"), "DeletePrefix")
-		ok(t, blobs.DeletePrefix(ctx, "w/"), "DeletePrefix again")
+		ok(t, blobs.DeletePrefix(ctx, "w/", func(name string) bool { return name == "w/b" }), "DeletePrefix")
+		same(t, collect(t, blobs.List(ctx, ""), "List"), []string{"w/b", "w2/a"}, "List after DeletePrefix that keeps w/b")
+		got, err := blobs.Get(ctx, "w/b")
+		ok(t, err, "Get of what was kept")
+		same(t, len(got), len(large), "bytes of what was kept")
+		ok(t, blobs.DeletePrefix(ctx, "w/", nil), "DeletePrefix")
+		ok(t, blobs.DeletePrefix(ctx, "w/", nil), "DeletePrefix again")
 		same(t, collect(t, blobs.List(ctx, ""), "List"), []string{"w2/a"}, "List after DeletePrefix")
-		_, err := blobs.Get(ctx, "w/a")
+		_, err = blobs.Get(ctx, "w/a")
 		fails(t, err, fault.NotFound, "Get after DeletePrefix")
 		ok(t, blobs.Put(ctx, "w/a", []byte("next life")), "Put after DeletePrefix")
 	}},

@@ -96,9 +96,10 @@ var calls = map[string]func(*machine){
 	},
 	"DeleteRecords": func(m *machine) {
 		wf := m.workflow()
-		m.verdict(m.store().Records.DeleteAll(m.ctx.Context(), wf), success)
+		last := uint32(rapid.IntRange(0, 3).Draw(m.T, "last attempt"))
+		m.verdict(m.store().Records.DeleteAll(m.ctx.Context(), wf, last), success)
 		for k := range m.records {
-			if k.Workflow == wf {
+			if k.Workflow == wf && k.Attempt <= last {
 				delete(m.records, k)
 			}
 		}
@@ -197,7 +198,7 @@ var calls = map[string]func(*machine){
 	},
 	"DeleteBlobs": func(m *machine) {
 		prefix := m.pick("prefix", "w/a/", "w2", "x")
-		m.verdict(m.store().Outputs.DeletePrefix(m.ctx.Context(), prefix), success)
+		m.verdict(m.store().Outputs.DeletePrefix(m.ctx.Context(), prefix, nil), success)
 		deleteBelow(m.outputs, prefix)
 	},
 	"Append": func(m *machine) {

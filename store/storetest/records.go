@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,19 +84,22 @@ var recordCases = []testCase{
 	}},
 	{"the records of one workflow go together", func(t *testing.T, e env) {
 		ctx, records := t.Context(), e.store.Records
-		ok(t, records.DeleteAll(ctx, "w"), "DeleteAll of nothing")
+		ok(t, records.DeleteAll(ctx, "w", 7), "DeleteAll of nothing")
 		other := port.RecordKey{Workflow: "w2", Task: "a", Attempt: 1}
-		for _, k := range []port.RecordKey{key("a"), key("b"), other} {
+		later := port.RecordKey{Workflow: "w", Task: "a", Attempt: 10}
+		for _, k := range []port.RecordKey{key("a"), key("b"), later, other} {
 			_, err := records.Create(ctx, k, port.Record{})
 			ok(t, err, "Create")
 		}
-		ok(t, records.DeleteAll(ctx, "w"), "DeleteAll")
+		ok(t, records.DeleteAll(ctx, "w", 9), "DeleteAll")
 		for _, task := range []string{"a", "b"} {
 			_, err := records.Read(ctx, key(task))
 			fails(t, err, fault.NotFound, "Read after DeleteAll")
 		}
-		_, err := records.Read(ctx, other)
-		ok(t, err, "Read of another workflow's record")
+		for _, k := range []port.RecordKey{later, other} {
+			_, err := records.Read(ctx, k)
+			ok(t, err, fmt.Sprintf("Read of %+v after DeleteAll", k))
+		}
 	}},
 	{"bytes are owned by the caller on both ways", func(t *testing.T, e env) {
 		ctx, records := t.Context(), e.store.Records

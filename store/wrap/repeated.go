@@ -53,8 +53,8 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	return v.r.do(ctx, ifTransient, func() error { return v.Records.Delete(ctx, k, ifMatch) })
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
-	return v.r.do(ctx, ifTransient, func() error { return v.Records.DeleteAll(ctx, wf) })
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
+	return v.r.do(ctx, ifTransient, func() error { return v.Records.DeleteAll(ctx, wf, last) })
 }
 
 type index struct {
@@ -173,8 +173,8 @@ func (v blobs) List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	return v.r.names(ctx, func() iter.Seq2[string, error] { return v.Blobs.List(ctx, prefix) })
 }
 
-func (v blobs) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.r.do(ctx, ifTransient, func() error { return v.Blobs.DeletePrefix(ctx, prefix) })
+func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return v.r.do(ctx, ifTransient, func() error { return v.Blobs.DeletePrefix(ctx, prefix, keep) })
 }
 
 type log struct {

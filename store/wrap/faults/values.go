@@ -63,8 +63,8 @@ func (v records) Delete(ctx context.Context, k port.RecordKey, ifMatch port.Tag)
 	return do(ctx, v.p, "Records.Delete", recordName(k), func() error { return v.s.Delete(ctx, k, ifMatch) })
 }
 
-func (v records) DeleteAll(ctx context.Context, wf string) error {
-	return do(ctx, v.p, "Records.DeleteAll", wf, func() error { return v.s.DeleteAll(ctx, wf) })
+func (v records) DeleteAll(ctx context.Context, wf string, last uint32) error {
+	return do(ctx, v.p, "Records.DeleteAll", wf, func() error { return v.s.DeleteAll(ctx, wf, last) })
 }
 
 type blobs struct {
@@ -84,8 +84,8 @@ func (v blobs) List(ctx context.Context, prefix string) iter.Seq2[string, error]
 	return list(ctx, v.p, "Outputs.List", prefix, v.s.List)
 }
 
-func (v blobs) DeletePrefix(ctx context.Context, prefix string) error {
-	return do(ctx, v.p, "Outputs.DeletePrefix", prefix, func() error { return v.s.DeletePrefix(ctx, prefix) })
+func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return do(ctx, v.p, "Outputs.DeletePrefix", prefix, func() error { return v.s.DeletePrefix(ctx, prefix, keep) })
 }
 
 // list makes one call of a listing, however many the driver makes.
