@@ -20,6 +20,7 @@ type simulation struct {
 	faults    string
 	minutes   float64
 	shrink    bool
+	print     bool
 	evictions float64
 	lasts     time.Duration
 	workers   int
@@ -51,6 +52,7 @@ is 0 where every promise was kept and 1 where one was broken.`,
 	f.StringVar(&s.queue, "queue", "", "play on one kind of queues: storage or servicebus; empty for both")
 	f.StringVar(&s.faults, "faults", "all", "draw from these faults, a `LIST` with commas, all or none")
 	f.Float64Var(&s.minutes, "minutes", 0, "begin no further history after so many minutes; 0 for no limit")
+	f.BoolVar(&s.print, "print", false, "print the history of --seed though it breaks no promise")
 	f.BoolVar(&s.shrink, "shrink", true, "look for a shorter history that breaks the same promise")
 	f.Float64Var(&s.evictions, "evictions", 0, "take each machine of FILE's workers away with this chance an hour, in percent")
 	f.DurationVar(&s.lasts, "task-time", 10*time.Minute, "how long each task of FILE takes on average")
@@ -101,6 +103,14 @@ func (a *app) simulate(cmd *cobra.Command, s *simulation) error {
 	first, last, err := s.span(cmd)
 	if err != nil {
 		return err
+	}
+	if s.print {
+		if !cmd.Flags().Changed("seed") {
+			return fault.New(fault.Invalid, "--print is for the history of one --seed")
+		}
+		for _, p := range personalities {
+			sim.Tell(a.out, sim.Draw(s.seed, p, set))
+		}
 	}
 	begun := time.Now()
 	var sum sim.Summary

@@ -10,6 +10,7 @@ import (
 
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/state"
 )
 
 // Forecast asks how a workflow fares on machines that are taken away.
@@ -37,10 +38,13 @@ type Outlook struct {
 	Mean, Least, Most time.Duration
 	// Repeated is how often tasks were started beyond once, most first.
 	Repeated []Repeated
+	// Failed counts the histories that did not complete by the task that failed
+	// first and why, most first.
+	Failed   []Repeated
 	Failures []Failure
 }
 
-// Repeated is a task and its further starts in all histories.
+// Repeated is a task, or what became of one, and how often in all histories.
 type Repeated struct {
 	Task  string
 	Times int
@@ -57,11 +61,14 @@ func (f Forecast) Run(progress func(done int)) (Outlook, error) {
 	}
 	p := &pool{}
 	defer p.close()
-	again := map[string]int{}
+	again, failed := map[string]int{}, map[string]int{}
 	total := time.Duration(0)
 	for i := range f.Histories {
 		w := run(f.config(f.Seed+uint64(i)), p)
 		out.take(w, again)
+		if why := f.failed(w); why != "" {
+			failed[why]++
+		}
 		took := w.ledger.workflows[f.id()].endedAt
 		total += took
 		if i == 0 || took < out.Least {
@@ -73,11 +80,31 @@ func (f Forecast) Run(progress func(done int)) (Outlook, error) {
 		}
 	}
 	out.Mean = total / time.Duration(f.Histories)
-	for _, task := range sortedKeys(again) {
-		out.Repeated = append(out.Repeated, Repeated{task, again[task]})
-	}
-	slices.SortStableFunc(out.Repeated, func(a, b Repeated) int { return cmp.Compare(b.Times, a.Times) })
+	out.Repeated, out.Failed = mostFirst(again), mostFirst(failed)
 	return out, nil
+}
+
+func mostFirst(times map[string]int) []Repeated {
+	var all []Repeated
+	for _, name := range sortedKeys(times) {
+		all = append(all, Repeated{name, times[name]})
+	}
+	slices.SortStableFunc(all, func(a, b Repeated) int { return cmp.Compare(b.Times, a.Times) })
+	return all
+}
+
+// failed names the first task that failed and why, empty where none did.
+func (f Forecast) failed(w *World) string {
+	s := w.ledger.workflows[f.id()].s
+	if s == nil {
+		return ""
+	}
+	for t, status := range s.TaskStatus {
+		if status == state.Failed {
+			return f.Definition.Tasks[t].Name + ": " + cmp.Or(s.Reasons[int32(t)], "its attempts failed")
+		}
+	}
+	return ""
 }
 
 func (out *Outlook) take(w *World, again map[string]int) {
@@ -145,6 +172,9 @@ func (w *World) evict(index int) {
 // Print writes the answer for people.
 func (out *Outlook) Print(to io.Writer) {
 	fmt.Fprintf(to, "completed in %d of %d histories\n", out.Completed, out.Histories)
+	for _, why := range out.Failed[:min(3, len(out.Failed))] {
+		fmt.Fprintf(to, "  failed in %d: %s\n", why.Times, why.Task)
+	}
 	fmt.Fprintf(to, "starts: %.2f a task on average\n", float64(out.Starts)/float64(max(out.Histories*out.Tasks, 1)))
 	fmt.Fprintf(to, "time: %v on average, from %v to %v\n", out.Mean.Round(time.Second), out.Least.Round(time.Second), out.Most.Round(time.Second))
 	for i, r := range out.Repeated {

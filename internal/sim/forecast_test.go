@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,16 @@ func TestEvictionsCostStartsAndTime(t *testing.T) {
 	}
 	if rough.Starts <= calm.Starts || rough.Mean <= calm.Mean || len(rough.Repeated) == 0 {
 		t.Errorf("with evictions: %d starts in %v on average, without %d in %v", rough.Starts, rough.Mean, calm.Starts, calm.Mean)
+	}
+}
+
+func TestAForecastSaysWhyItDoesNotComplete(t *testing.T) {
+	t.Parallel()
+	d := edges(0).small(1, smallPolicies()[0], 0).Definition
+	d.DefaultTimeout = 5 * time.Minute
+	out, err := Forecast{Definition: d, Lasts: 20 * time.Minute, Workers: 1, Slots: 1, Histories: 3}.Run(nil)
+	if err != nil || out.Completed != 0 || len(out.Failed) != 1 || out.Failed[0].Times != 3 || !strings.Contains(out.Failed[0].Task, "5m") {
+		t.Errorf("Run = %+v, %v, want three failures by the limit of 5m", out, err)
 	}
 }
 

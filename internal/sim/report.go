@@ -13,9 +13,23 @@ import (
 func Explain(out io.Writer, f Failure) {
 	f.Config.Record = true
 	w := Run(f.Config)
-	c := f.Config
 	fmt.Fprintf(out, "BROKEN PROMISE: %s\n  %s\n\n", f.Violation.Oracle, f.Violation.Text)
 	fmt.Fprintf(out, "repeat with: %s\n", f.Command())
+	tellHistory(out, w)
+}
+
+// Tell plays the history of c and writes it as text.
+func Tell(out io.Writer, c Config) {
+	c.Record = true
+	tellHistory(out, Run(c))
+}
+
+// tellHistory writes what there is in w and what happened.
+func tellHistory(out io.Writer, w *World) {
+	c := w.o
+	if c.Hosted {
+		fmt.Fprint(out, "function hosts call the coordinators, ")
+	}
 	fmt.Fprintf(out, "queues like %s, faults: %s, sweeps: %v, %d coordinators, %d workers, %d foreign\n",
 		c.Personality, c.Faults, c.Sweeps, c.Coordinators, c.Workers, c.Foreign)
 	for _, wl := range c.Workloads {
