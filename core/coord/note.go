@@ -114,13 +114,18 @@ func (c *Coordinator) nextTurn(ctx context.Context, wf string) (next *job) {
 	return next
 }
 
-// beginSends returns those of all that no job of this process is sending
-// already, and registers them: two jobs on one workflow must not both send.
+// beginSends returns those of all that no job of this process is sending already
+// or has sent, and registers them: two jobs on one workflow must not both send.
 func (c *Coordinator) beginSends(wf string, all []dispatch) []dispatch {
 	mine := make([]dispatch, 0, len(all))
 	c.note(wf, func(n *note) {
+		sent := make(map[engine.Attempt]struct{}, len(n.accepted))
+		for _, a := range n.accepted {
+			sent[a] = struct{}{}
+		}
 		for _, d := range all {
-			if _, ok := n.sending[d.attempt]; !ok {
+			_, busy := n.sending[d.attempt]
+			if _, ok := sent[d.attempt]; !ok && !busy {
 				n.sending[d.attempt] = struct{}{}
 				mine = append(mine, d)
 			}
