@@ -47,6 +47,7 @@ func playOnDisk(t *testing.T, plans ...faults.Decide) []faults.Call {
 	t.Helper()
 	ctx := t.Context()
 	w, end := onDisk(t)
+	w.Options.CommandPatience = 200 * time.Millisecond // a stopped process still tries for so long
 	w.Know(diamond())
 	r := &replay{w: w, t: t}
 	first := w.Start("first", plans...)
