@@ -20,6 +20,8 @@ type Crash struct {
 	name string
 	// order is a command that is given in the middle, "" for none.
 	order string
+	// hosted lets a function host call the coordinator for two workflows at once.
+	hosted bool
 }
 
 // Crashes lists the parts, for graphs of up to most tasks.
@@ -35,12 +37,19 @@ func Crashes(most int) []Crash {
 		{Name: "coordinator during the cancel of a script", Tasks: min(most, 3), role: coordinatorRole, name: "coordinator-1.1", order: "flag"},
 		{Name: "purge", Tasks: min(most, 3), role: callerRole, name: "caller-purge.1", order: "again"},
 		{Name: "submit after a purge", Tasks: min(most, 3), role: callerRole, name: "caller-again.1", order: "again"},
+		{Name: "function host", Tasks: min(most, 2), role: coordinatorRole, name: "coordinator-1.1", hosted: true},
 	}
 }
 
 // struck are the faults that each call meets. A stop before a call is one after
-// the call before it.
-func struck() []Fault { return []Fault{StopAfter, AnswerLost} }
+// the call before it. A function that stands still has more in its hands than the
+// message that it is at.
+func (c Crash) struck() []Fault {
+	if c.hosted {
+		return []Fault{StopAfter, AnswerLost, Pause}
+	}
+	return []Fault{StopAfter, AnswerLost}
+}
 
 // Run plays every history of the part.
 func (c Crash) Run(personality Personality, now func() time.Time, progress func(Summary)) Summary {
@@ -84,7 +93,7 @@ func (g edges) policies() []dag.DepPolicy {
 // everyCall strikes at every call of one workload.
 func (c Crash) everyCall(personality Personality, wl Workload, p *pool, sum *Summary) {
 	for k := 1; ; k++ {
-		for _, f := range struck() {
+		for _, f := range c.struck() {
 			reached, calls := false, 0
 			config := c.config(personality, wl)
 			config.What = fmt.Sprintf("%s of %s at call %d", f, c.name, k)
@@ -116,6 +125,11 @@ func (c Crash) config(personality Personality, wl Workload) Config {
 		Personality: personality, Network: Instant, Coordinators: 1, Workers: 1, Slots: 2,
 		Storm: 20 * time.Second, Workloads: []Workload{wl}, steady: true,
 		choose: func([]*actor) int { return 0 },
+	}
+	if c.hosted {
+		twin := wl
+		twin.ID = "v"
+		config.Hosted, config.Workloads = true, []Workload{wl, twin}
 	}
 	if c.order != "" {
 		at := 3 * time.Second
