@@ -18,25 +18,29 @@ import (
 
 func main() {
 	tasks := flag.Int("tasks", 4, "largest graph")
+	only := flag.String("only", "", "play the parts whose name has this text")
 	doc := flag.String("doc", "", "file whose figures of exhaustive histories are to be rewritten")
 	flag.Parse()
-	os.Exit(play(*tasks, *doc))
+	os.Exit(play(*tasks, *only, *doc))
 }
 
-func play(tasks int, doc string) int {
+func play(tasks int, only, doc string) int {
 	failures, histories := 0, 0
 	began := time.Now()
 	var names []string
 	var parts []func() sim.Summary
 	rows := map[string]int{}
+	add := func(name string, run func() sim.Summary) {
+		if strings.Contains(name, only) {
+			names, parts = append(names, name), append(parts, run)
+		}
+	}
 	for _, p := range sim.Personalities() {
 		for _, c := range sim.Crashes(tasks) {
-			names = append(names, "stop or lost answer: "+c.Name)
-			parts = append(parts, func() sim.Summary { return c.Run(p, time.Now, nil) })
+			add("stop or lost answer: "+c.Name, func() sim.Summary { return c.Run(p, time.Now, nil) })
 		}
 		for _, r := range sim.Races() {
-			names = append(names, "two coordinators: "+r.Name)
-			parts = append(parts, func() sim.Summary { return r.Run(p, time.Now, nil) })
+			add("two coordinators: "+r.Name, func() sim.Summary { return r.Run(p, time.Now, nil) })
 		}
 	}
 	sim.Play(parts, runtime.GOMAXPROCS(0), func(part int, s sim.Summary) {
