@@ -206,30 +206,3 @@ func (hanging) Change(ctx context.Context, _ port.RecordKey, _ port.Record, _ po
 	<-ctx.Done()
 	return "", fault.Wrap(fault.Canceled, context.Cause(ctx), "no answer")
 }
-
-// standstill is an index after whose answer the whole worker stands still.
-type standstill struct {
-	port.Index
-	d time.Duration
-}
-
-func (s standstill) Get(ctx context.Context, wf string) (port.StoredRow, error) {
-	row, err := s.Index.Get(ctx, wf)
-	time.Sleep(s.d)
-	return row, err
-}
-
-// TestAClaimThatIsTooOldStartsNothing: between the claim and the start the worker
-// stood still, and somebody else may have run the attempt to its end.
-func TestAClaimThatIsTooOldStartsNothing(t *testing.T) {
-	t.Parallel()
-	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
-		r.port.Index = standstill{r.port.Index, 9 * time.Minute}
-		r.push()
-		r.expect("delivery", r.handle(t.Context()), protocol.Returned)
-		r.model.runs(t, 0)
-		if rec, _ := r.record(); !rec.Free || rec.Crashes != 1 {
-			t.Errorf("the record is %+v, want it free after one crash", rec)
-		}
-	})
-}
