@@ -192,7 +192,8 @@ func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer
 }
 
 // applyCommand runs the loop with the command until it is in a saved state, at
-// the latest until end; settle asks for a refusal to be kept there too. rows is why the index rows could not be written then.
+// the latest until end; settle asks for a refusal to be kept there too. rows is
+// why the index rows could not be written then.
 func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, settle bool, end time.Time) (answer engine.Answer, rows, err error) {
 	unknown := false
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {

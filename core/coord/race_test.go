@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"jobq/core/coord"
+	"jobq/core/fault"
+	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/internal/testkit"
 	"jobq/store/memory"
@@ -175,4 +178,56 @@ func once(op string, d time.Duration) faults.Decide {
 		}
 		return faults.Fate{}
 	}
+}
+
+// A sweep that looks between a send and its mark leaves both to the coordinator
+// that is at it.
+func TestTheSweepDoesNotSendWhatIsAboutToBeMarked(t *testing.T) {
+	t.Parallel()
+	onTime(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+		w.Take(ctx)
+		report(t, w, "w", "A")
+		serving, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := client.Serve(serving); err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+		})
+		time.Sleep(600 * time.Millisecond)
+		expect(t, w, "before the marks", "w running   A:completed B:ready C:ready D:pending")
+		if err := w.Store.Index.PutDue(ctx, port.Due{Key: "w", Workflow: "w", DueAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.Start("sweeper").Sweep(ctx); n != 1 || err != nil {
+			t.Errorf("Sweep = %d, %v, want one row", n, err)
+		}
+		stop()
+		wg.Wait()
+		w.Take(ctx)
+		if w.Taken["w/B#1"] != 1 || w.Taken["w/C#1"] != 1 {
+			t.Errorf("sent: %v, want B and C once", w.Taken)
+		}
+	})
+}
+
+// Who loses every race for the marks of a submission has been accepted all the
+// same: nothing was refused, and the claim leads the sweep to the rest.
+func TestALostRaceRefusesNoSubmission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Know(diamond())
+		loser := w.Start("loser", faults.Fail("States.Save", fault.Conflict, 10_000))
+		if _, err := loser.Submit(ctx, coord.Submission{ID: "w", Definition: diamond()}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("Submit = %v, want unavailable", err)
+		}
+		due, err := w.Store.Index.DueBefore(ctx, time.Now().Add(time.Hour), 10)
+		if err != nil || len(due) == 0 || !strings.HasPrefix(due[0].Key, "w!submit-") {
+			t.Errorf("due: %+v, %v, want the claim", due, err)
+		}
+		mustSubmit(t, w.Start("another"), "w", diamond())
+	})
 }

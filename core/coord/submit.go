@@ -74,7 +74,8 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 			c.log.Warn("claim row stays until the sweep", "workflow", s.ID, "error", unclaim)
 		}
 	case fault.Is(err, fault.Conflict):
-		// A lost race refuses nothing: the workflow may have been accepted.
+		// A lost race refuses nothing: the workflow may have been accepted, and the
+		// claim stays.
 		err = fault.Wrapf(fault.Unavailable, err, "workflow %s is not submitted to the end, others keep changing it", s.ID).
 			WithRemedy("the sweep completes it; the same call can be made again")
 	default:
@@ -190,9 +191,9 @@ func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, prev
 	return j, c.run(ctx, j)
 }
 
-// storeDefinition writes the definition of the life that first begins, or finds the same one there. The
-// caller saw no living state: with another definition, somebody else is between
-// this write and his first state.
+// storeDefinition writes the definition of the life that first begins, or finds
+// the same one there. The caller saw no living state: with another definition,
+// somebody else is between this write and his first state.
 func (c *Coordinator) storeDefinition(ctx context.Context, first *state.Workflow, d *dag.Definition, p *plan) error {
 	wf, key := first.ID, state.DefinitionKey(first.ID, first.BornEpoch)
 	body, err := dag.Encode(d)

@@ -2,7 +2,6 @@ package protocol_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -148,44 +147,6 @@ func TestAnAttemptIsLostAtTheCrashLimit(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWritesWithoutAnAnswerAreRecognised(t *testing.T) {
-	t.Parallel()
-	for creates := range 3 {
-		for changes := range 3 {
-			t.Run(fmt.Sprintf("%d creates and %d changes", creates, changes), func(t *testing.T) {
-				t.Parallel()
-				bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
-					r.withRecords(&flaky{lostCreates: creates, lostChanges: changes})
-					r.push()
-					r.expect("delivery", r.handle(t.Context()), protocol.Done)
-					r.model.runs(t, 1)
-					if c := r.completion(); !c.Success || c.Start != 1 {
-						t.Errorf("completion = %+v", c)
-					}
-					if rec, _ := r.record(); rec.Crashes != 0 || rec.Ended == nil {
-						t.Errorf("record = %+v", rec)
-					}
-					r.left(0)
-				})
-			})
-		}
-	}
-}
-
-func TestATakeOverWithoutAnAnswerIsRecognised(t *testing.T) {
-	t.Parallel()
-	bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
-		r.putRecord("", msg.AttemptRecord{Start: 1, TTL: time.Hour, Free: true})
-		r.withRecords(&flaky{lostChanges: 1})
-		r.push()
-		r.expect("delivery", r.handle(t.Context()), protocol.Done)
-		r.model.runs(t, 1)
-		if c := r.completion(); c.Start != 2 {
-			t.Errorf("completion of start %d, want 2", c.Start)
-		}
-	})
 }
 
 func TestARecordStoreThatIsAwayGivesTheMessageBack(t *testing.T) {
