@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"jobq/core/engine"
@@ -37,11 +39,23 @@ type Move struct {
 	Seconds float64     `json:"seconds,omitempty"`
 }
 
-// eventLogs is the prefix below which the event log of wf lies. The slash keeps
+// eventLogs is the prefix below which the event logs of wf lie. The slash keeps
 // workflow a and workflow a.events apart.
 func eventLogs(wf string) string { return wf + ".events/" }
 
-func eventLog(wf string) string { return eventLogs(wf) + "log" }
+// eventLog names the event log of one life of wf.
+func eventLog(wf string, bornEpoch uint64) string {
+	if bornEpoch == 0 {
+		return eventLogs(wf) + "log"
+	}
+	return eventLogs(wf) + "log." + strconv.FormatUint(bornEpoch, 10)
+}
+
+// bornOf returns the epoch at which the life began whose event log name is.
+func bornOf(name string) uint64 {
+	born, _ := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
+	return born
+}
 
 // line adds ev to the lines of b if it is a command. Version and time are known
 // after the save.
@@ -123,13 +137,13 @@ func (c *Coordinator) appendEvents(ctx context.Context, e *entry, b batch) {
 	for i := range all {
 		buf.Write(append(appendMove(buf.AvailableBuffer(), &all[i]), '\n'))
 	}
-	if err := c.store.Events.Append(ctx, eventLog(s.ID), buf.Bytes()); err != nil {
+	if err := c.store.Events.Append(ctx, eventLog(s.ID, s.BornEpoch), buf.Bytes()); err != nil {
 		c.log.Warn("events not written", "workflow", s.ID, "error", err)
 	}
 }
 
-// Events returns the moves of tasks that the event log of wf holds, oldest first.
-// What a crash kept from being written is missing.
+// Events returns the moves of tasks that the event log of the present life of wf
+// holds, oldest first. What a crash kept from being written is missing.
 func (c *Coordinator) Events(ctx context.Context, wf string) ([]Move, error) {
 	all, err := c.History(ctx, wf)
 	var out []Move
@@ -143,10 +157,15 @@ func (c *Coordinator) Events(ctx context.Context, wf string) ([]Move, error) {
 
 // History is Events with the commands that were done.
 func (c *Coordinator) History(ctx context.Context, wf string) ([]Event, error) {
+	e, err := c.read(ctx, wf)
+	if err != nil {
+		return nil, err
+	}
+	name := eventLog(wf, e.run.State().BornEpoch)
 	var all []byte
 	for {
 		const chunk = 1 << 20
-		part, err := c.store.Events.Read(ctx, eventLog(wf), int64(len(all)), chunk)
+		part, err := c.store.Events.Read(ctx, name, int64(len(all)), chunk)
 		if err != nil {
 			return nil, err
 		}

@@ -90,20 +90,22 @@ func (c *Coordinator) writePurgedRow(ctx context.Context, t *state.Workflow) err
 
 // deleteAll removes what the lives up to that of t left below their names. A
 // process that is held up in the middle may go on when others have finished and a
-// later life has begun: records, outputs and the definition of that one have
-// names of their own, which it leaves alone. Only logs, and outputs of workers
-// without records, have names that lives share.
+// later life has begun: what belongs to that one has names of its own, which it
+// leaves alone. Only the outputs of workers without records have names that lives
+// share.
 func (c *Coordinator) deleteAll(ctx context.Context, t *state.Workflow) error {
 	wf := t.ID
-	later := func(name string) bool {
-		attempt, ok := msg.AttemptOf(name)
-		return ok && attempt > t.HighestAttempt
+	later := func(attemptOf func(name string) (uint32, bool)) func(name string) bool {
+		return func(name string) bool {
+			attempt, ok := attemptOf(name)
+			return ok && attempt > t.HighestAttempt
+		}
 	}
 	return errors.Join(
 		c.store.Records.DeleteAll(ctx, wf, t.HighestAttempt),
-		c.store.Outputs.DeletePrefix(ctx, wf+"/", later),
-		c.store.Events.DeletePrefix(ctx, eventLogs(wf)),
-		c.store.TaskLogs.DeletePrefix(ctx, "logs/"+wf+"/"),
+		c.store.Outputs.DeletePrefix(ctx, wf+"/", later(msg.AttemptOf)),
+		c.store.Events.DeletePrefix(ctx, eventLogs(wf), func(name string) bool { return bornOf(name) > t.BornEpoch }),
+		c.store.TaskLogs.DeletePrefix(ctx, "logs/"+wf+"/", later(msg.AttemptOfLog)),
 		c.store.States.DeleteDefinition(ctx, state.DefinitionKey(wf, t.BornEpoch)),
 	)
 }

@@ -8,6 +8,7 @@ import (
 
 	"jobq/core/coord"
 	"jobq/core/fault"
+	"jobq/core/msg"
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/store/memory"
@@ -51,6 +52,15 @@ func (v heldOutputs) DeletePrefix(ctx context.Context, prefix string, keep func(
 	return v.h.keep(func() error { return v.Blobs.DeletePrefix(context.WithoutCancel(ctx), prefix, keep) })
 }
 
+type heldLog struct {
+	port.Log
+	h *held
+}
+
+func (v heldLog) DeletePrefix(ctx context.Context, prefix string, keep func(string) bool) error {
+	return v.h.keep(func() error { return v.Log.DeletePrefix(context.WithoutCancel(ctx), prefix, keep) })
+}
+
 type heldStates struct {
 	port.States
 	h *held
@@ -80,6 +90,7 @@ func TestAPurgeThatWasHeldUpSparesTheNextLife(t *testing.T) {
 		h := &held{}
 		store := *w.Store
 		store.Records, store.Outputs, store.States = heldRecords{store.Records, h}, heldOutputs{store.Outputs, h}, heldStates{store.States, h}
+		store.Events, store.TaskLogs = heldLog{store.Events, h}, heldLog{store.TaskLogs, h}
 		slow := coord.New(&store, sched.Real{}, w.Options)
 		if _, err := slow.Purge(ctx, "w", coord.Command{ID: "p"}); !fault.Is(err, fault.Unavailable) {
 			t.Fatalf("Purge = %v, want unavailable", err)
@@ -100,8 +111,24 @@ func TestAPurgeThatWasHeldUpSparesTheNextLife(t *testing.T) {
 		if err := w.Store.Outputs.Put(ctx, "w/__outputs/A/2.1.json", []byte("1")); err != nil {
 			t.Fatal(err)
 		}
-		if h.arrive(t); len(h.calls) < 3 {
-			t.Fatalf("%d deletions were held, want three kinds", len(h.calls))
+		log := msg.LogName("w", "A", 2, 1)
+		if err := w.Store.TaskLogs.Append(ctx, log, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if h.arrive(t); len(h.calls) < 5 {
+			t.Fatalf("%d deletions were held, want five kinds", len(h.calls))
+		}
+		if n, err := w.Store.TaskLogs.Size(ctx, log); n != 5 || err != nil {
+			t.Errorf("the log of the new life has %d bytes, %v", n, err)
+		}
+		history, err := client.History(ctx, "w")
+		if err != nil || len(history) == 0 || history[0].Command != "submit" {
+			t.Errorf("the history of the new life = %+v, %v, want it to begin with its submission", history, err)
+		}
+		for _, ev := range history {
+			if ev.Command == "purge" || ev.Attempt == 1 {
+				t.Errorf("the history of the new life has %+v of the life before", ev)
+			}
 		}
 		if _, err := w.Store.Records.Read(ctx, key); err != nil {
 			t.Errorf("the record of the new life: %v", err)

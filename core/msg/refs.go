@@ -31,7 +31,22 @@ func AttemptOf(name string) (attempt uint32, ok bool) {
 	if kind != "__outputs" && kind != "__refs" {
 		return 0, false
 	}
-	number, _, _ := strings.Cut(rest[strings.LastIndexByte(rest, '/')+1:], ".")
+	return attemptAtEnd(rest)
+}
+
+// AttemptOfLog returns the attempt that a name of LogName is of; ok is false for
+// every other name.
+func AttemptOfLog(name string) (attempt uint32, ok bool) {
+	rest, ok := strings.CutPrefix(name, "logs/")
+	if !ok {
+		return 0, false
+	}
+	return attemptAtEnd(rest)
+}
+
+// attemptAtEnd reads the number with which the last part of name begins.
+func attemptAtEnd(name string) (uint32, bool) {
+	number, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ".")
 	n, err := strconv.ParseUint(number, 10, 32)
 	return uint32(n), err == nil
 }

@@ -256,9 +256,18 @@ func TestAttemptOfNames(t *testing.T) {
 	for name, want := range map[string]uint32{
 		msg.StartOutput("w", "t", 7, 2): 7, msg.StartOutput("w", "a/b.3", 12, 1): 12, msg.RefsBlob("w", "t", 3): 3,
 		msg.CanonicalOutput("w", "t"): 0, "w/__outputs/t/x.1.json": 0, "w": 0, "w/other/t/4.1.json": 0,
+		msg.CanonicalOutput("logs", "t/4"): 0,
 	} {
 		if got, ok := msg.AttemptOf(name); got != want || ok != (want > 0) {
 			t.Errorf("AttemptOf(%q) = %d, %t, want %d", name, got, ok, want)
+		}
+	}
+	for name, want := range map[string]uint32{
+		msg.LogName("w", "t", 7, 2): 7, msg.LogName("w", "a/b.3", 12, 1): 12,
+		"logs/w/t/x.1": 0, "w/t/4.1": 0, "logs": 0, "": 0,
+	} {
+		if got, ok := msg.AttemptOfLog(name); got != want || ok != (want > 0) {
+			t.Errorf("AttemptOfLog(%q) = %d, %t, want %d", name, got, ok, want)
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Log interface {
 	Size(ctx context.Context, name string) (int64, error)
 	// Names yields the streams whose name starts with prefix, ascending.
 	Names(ctx context.Context, prefix string) iter.Seq2[string, error]
-	// DeletePrefix removes every stream whose name starts with prefix.
-	DeletePrefix(ctx context.Context, prefix string) error
+	// DeletePrefix removes every stream whose name starts with prefix, but for names
+	// of which keep says so. A nil keep keeps nothing.
+	DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error
 }

@@ -272,8 +272,8 @@ func (v log) Names(ctx context.Context, prefix string) iter.Seq2[string, error] 
 	return v.g.names(ctx, opLogNames, prefix, v.inner.Names)
 }
 
-func (v log) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.g.call(ctx, opDeleteLogs, prefix, func(ctx context.Context) error { return v.inner.DeletePrefix(ctx, prefix) })
+func (v log) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return v.g.call(ctx, opDeleteLogs, prefix, func(ctx context.Context) error { return v.inner.DeletePrefix(ctx, prefix, keep) })
 }
 
 type leases struct{ g *gate }

@@ -93,7 +93,7 @@ func TestAFullLogRollsOverForEveryWriter(t *testing.T) {
 	if !cmp.Equal(names, []string{"logs/w/a/1.1"}) {
 		t.Errorf("Names = %q, want the one stream", names)
 	}
-	if err := a.open(o).TaskLogs.DeletePrefix(ctx, "logs/w/"); err != nil {
+	if err := a.open(o).TaskLogs.DeletePrefix(ctx, "logs/w/", nil); err != nil {
 		t.Fatal(err)
 	}
 	way.heal()
@@ -128,7 +128,7 @@ func TestDeletingEventsLeavesTheStatesBesideThem(t *testing.T) {
 	if err := i.store.Events.Append(ctx, "w.events/log", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.store.Events.DeletePrefix(ctx, ""); err != nil {
+	if err := i.store.Events.DeletePrefix(ctx, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := i.store.States.Load(ctx, "w", ""); err != nil {

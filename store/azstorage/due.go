@@ -74,7 +74,8 @@ func (v *index) DeleteDue(ctx context.Context, key string) error {
 }
 
 // DueBefore reads everything that is due: which rows are the oldest no order of
-// keys can tell, since the due time of a row changes.
+// keys can tell, since the due time of a row changes. A row whose key is no due
+// key is none of ours and left out: it must not stand before the others.
 func (v *index) DueBefore(ctx context.Context, t time.Time, most int) ([]port.Due, error) {
 	if most <= 0 {
 		return nil, ended(ctx, "read the due rows")
@@ -85,11 +86,9 @@ func (v *index) DueBefore(ctx context.Context, t time.Time, most int) ([]port.Du
 		if err != nil {
 			return nil, err
 		}
-		d, err := dueOf(e)
-		if err != nil {
-			return nil, err
+		if d, err := dueOf(e); err == nil {
+			due = append(due, d)
 		}
-		due = append(due, d)
 	}
 	slices.SortFunc(due, func(a, b port.Due) int {
 		return cmp.Or(a.DueAt.Compare(b.DueAt), strings.Compare(a.Key, b.Key))

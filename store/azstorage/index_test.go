@@ -269,6 +269,29 @@ func TestMoreRowsThanOneAnswerHolds(t *testing.T) {
 	}
 }
 
+// A row that a script left in a partition of due rows is nobody's: it keeps no other
+// from being read.
+func TestAForeignRowAmongTheDueOnesIsLeftOut(t *testing.T) {
+	t.Parallel()
+	text := emulator.Account(t)
+	a := account{t, parse(t, text)}
+	s := a.open(a.options())
+	if err := s.Index.PutDue(t.Context(), port.Due{Key: "w", Workflow: "w", DueAt: born}); err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]any{"PartitionKey": "due-00", "RowKey": "~no key", "due_at": "2000-01-01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.table(text).AddEntity(t.Context(), body, nil); err != nil {
+		t.Fatal(err)
+	}
+	due, err := s.Index.DueBefore(t.Context(), born, 10)
+	if err != nil || len(due) != 1 || due[0].Key != "w" {
+		t.Errorf("DueBefore = %+v, error %v, want the row of w", due, err)
+	}
+}
+
 // A claimed command names its tasks, and may name thousands.
 func TestLongNotesComeBackWholeAndShortOnesAfterThem(t *testing.T) {
 	t.Parallel()

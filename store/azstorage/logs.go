@@ -266,10 +266,10 @@ func (v *logs) Names(ctx context.Context, prefix string) iter.Seq2[string, error
 
 // DeletePrefix leaves alone what is no log: the events share their container
 // with the states.
-func (v *logs) DeletePrefix(ctx context.Context, prefix string) error {
+func (v *logs) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
 	below := func(it item) bool {
 		name, _, ok := segmentOf(it)
-		if ok && strings.HasPrefix(name, prefix) {
+		if ok && strings.HasPrefix(name, prefix) && (keep == nil || !keep(name)) {
 			v.forget(name)
 			return true
 		}

@@ -159,7 +159,7 @@ func (l *logFiles) directory(prefix string) string {
 	return dir
 }
 
-func (l *logFiles) DeletePrefix(ctx context.Context, prefix string) error {
+func (l *logFiles) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
 	names, err := l.names(ctx, prefix)
 	if err != nil {
 		return err
@@ -167,6 +167,9 @@ func (l *logFiles) DeletePrefix(ctx context.Context, prefix string) error {
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return canceled(ctx)
+		}
+		if keep != nil && keep(name) {
+			continue
 		}
 		place := l.place(name)
 		if err := l.root.Remove(place); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -91,8 +91,8 @@ func (v log) Names(ctx context.Context, prefix string) iter.Seq2[string, error] 
 	return v.p.names(ctx, v.streams, prefix)
 }
 
-func (v log) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.p.deletePrefix(ctx, v.streams, prefix, nil)
+func (v log) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return v.p.deletePrefix(ctx, v.streams, prefix, keep)
 }
 
 // names yields the keys of values below prefix as they are when it starts.

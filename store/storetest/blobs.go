@@ -179,10 +179,12 @@ var logCases = []testCase{
 		for _, name := range []string{"w/a/1.1", "w/a/2.1", "w/b", "w2/a"} {
 			ok(t, l.Append(ctx, name, []byte("x")), "Append")
 		}
-		ok(t, l.DeletePrefix(ctx, "w/a/1"), "DeletePrefix")
+		ok(t, l.DeletePrefix(ctx, "w/a/1", nil), "DeletePrefix")
 		same(t, collect(t, l.Names(ctx, ""), "Names"), []string{"w/a/2.1", "w/b", "w2/a"}, "Names after DeletePrefix")
-		ok(t, l.DeletePrefix(ctx, "w/"), "DeletePrefix")
-		ok(t, l.DeletePrefix(ctx, "w/"), "DeletePrefix again")
+		ok(t, l.DeletePrefix(ctx, "w/", func(name string) bool { return name == "w/b" }), "DeletePrefix")
+		same(t, collect(t, l.Names(ctx, ""), "Names"), []string{"w/b", "w2/a"}, "Names after DeletePrefix that keeps w/b")
+		ok(t, l.DeletePrefix(ctx, "w/", nil), "DeletePrefix")
+		ok(t, l.DeletePrefix(ctx, "w/", nil), "DeletePrefix again")
 		same(t, collect(t, l.Names(ctx, ""), "Names"), []string{"w2/a"}, "Names after DeletePrefix")
 		ok(t, l.Append(ctx, "w/a/1.1", []byte("new")), "Append after DeletePrefix")
 		got, err := l.Read(ctx, "w/a/1.1", 0, 100)

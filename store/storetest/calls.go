@@ -222,7 +222,7 @@ var calls = map[string]func(*machine){
 	},
 	"DeleteLogs": func(m *machine) {
 		prefix := m.pick("prefix", "w/a/", "w2", "x")
-		m.verdict(m.store().TaskLogs.DeletePrefix(m.ctx.Context(), prefix), success)
+		m.verdict(m.store().TaskLogs.DeletePrefix(m.ctx.Context(), prefix, nil), success)
 		deleteBelow(m.streams, prefix)
 	},
 	"AcquireLease": func(m *machine) {

@@ -65,7 +65,7 @@ var nameCases = []testCase{
 			ok(t, err, fmt.Sprintf("Read of %q", name))
 			same(t, string(got), name, fmt.Sprintf("Read of %q", name))
 		}
-		ok(t, e.store.TaskLogs.DeletePrefix(ctx, "w/"), "DeletePrefix")
+		ok(t, e.store.TaskLogs.DeletePrefix(ctx, "w/", nil), "DeletePrefix")
 		same(t, collect(t, e.store.TaskLogs.Names(ctx, ""), "Names"), []string(nil), "Names after DeletePrefix")
 	}},
 	{"streams can be named by odd names alone", func(t *testing.T, e env) {

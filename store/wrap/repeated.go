@@ -198,8 +198,8 @@ func (v log) Names(ctx context.Context, prefix string) iter.Seq2[string, error] 
 	return v.r.names(ctx, func() iter.Seq2[string, error] { return v.Log.Names(ctx, prefix) })
 }
 
-func (v log) DeletePrefix(ctx context.Context, prefix string) error {
-	return v.r.do(ctx, ifTransient, func() error { return v.Log.DeletePrefix(ctx, prefix) })
+func (v log) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return v.r.do(ctx, ifTransient, func() error { return v.Log.DeletePrefix(ctx, prefix, keep) })
 }
 
 type leases struct {

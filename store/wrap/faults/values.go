@@ -129,8 +129,8 @@ func (v log) Names(ctx context.Context, prefix string) iter.Seq2[string, error] 
 	return list(ctx, v.p, v.name+".Names", prefix, v.s.Names)
 }
 
-func (v log) DeletePrefix(ctx context.Context, prefix string) error {
-	return do(ctx, v.p, v.name+".DeletePrefix", prefix, func() error { return v.s.DeletePrefix(ctx, prefix) })
+func (v log) DeletePrefix(ctx context.Context, prefix string, keep func(name string) bool) error {
+	return do(ctx, v.p, v.name+".DeletePrefix", prefix, func() error { return v.s.DeletePrefix(ctx, prefix, keep) })
 }
 
 type leases struct {
