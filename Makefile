@@ -32,13 +32,13 @@ check: ## formatting, vet, generated files
 	go vet ./...
 
 unit: ## every test but the end-to-end ones, without the race detector
-	@scripts/timed "unit tests" go test -shuffle=on $$(go list ./... | grep -v internal/e2e)
+	@scripts/timed "unit tests" go test -shuffle=on -timeout 20m $$(go list ./... | grep -v internal/e2e)
 
 race: ## every test but the end-to-end ones, with the race detector
-	@scripts/timed "unit tests with the race detector" env CGO_ENABLED=1 go test -race -shuffle=on $$(go list ./... | grep -v internal/e2e)
+	@scripts/timed "unit tests with the race detector" env CGO_ENABLED=1 go test -race -shuffle=on -timeout 30m $$(go list ./... | grep -v internal/e2e)
 
 e2e: build ## the built program: real commands, kill -9, resume
-	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 20m ./internal/e2e/...
+	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 30m ./internal/e2e/...
 
 bench: ## every benchmark, once each; docs/performance.md says how figures were taken
 	go test -run '^$$' -bench . -benchtime 1s ./...

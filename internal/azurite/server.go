@@ -53,7 +53,10 @@ func start(ctx context.Context, dir string) (*Server, error) {
 	if dir != "" {
 		data = []string{"--location", dir}
 	}
+	// An emulator that closes a connection after five idle seconds resets the request
+	// that is just being written on it; the service leaves them open for minutes.
 	cmd := exec.Command(node, append(data, "--skipApiVersionCheck", "--silent", "--disableTelemetry",
+		"--blobKeepAliveTimeout", "600", "--queueKeepAliveTimeout", "600", "--tableKeepAliveTimeout", "600",
 		"--blobPort", "0", "--queuePort", "0", "--tablePort", "0")...)
 	cmd.Args = slices.Insert(cmd.Args, 1, filepath.Join(program, "node_modules", "azurite", "dist", "src", "azurite.js"))
 	cmd.Dir = os.TempDir()
