@@ -41,8 +41,10 @@ type note struct {
 	// wakeAt is when the last wake of this process comes.
 	wakeAt    time.Time
 	wakeDelay time.Duration
-	// putBack is the last pause of a message that a host had delivered.
-	putBack time.Duration
+	// putBack is the last pause of messages that a host had delivered, putBackAgain
+	// when those that were put back with it may come.
+	putBack      time.Duration
+	putBackAgain time.Time
 }
 
 func (n *note) idle(now time.Time) bool {

@@ -90,7 +90,7 @@ func (c *Coordinator) leave(ctx context.Context, j *job) {
 	c.log.Warn("messages come back later, there was no time for them", "workflow", j.wf, "messages", len(j.items))
 	for _, it := range j.items {
 		if it.delivery != nil && hosted(it.delivery) {
-			j.unsettled = cmp.Or(j.unsettled, c.putBack(ctx, j.wf, it.delivery, errNoTime))
+			j.unsettled = cmp.Or(j.unsettled, c.putBack(ctx, j.wf, it.delivery, it.inbox.Wake != nil, errNoTime))
 		}
 	}
 }
@@ -153,19 +153,19 @@ func (c *Coordinator) settle(ctx context.Context, j *job, err error) {
 		case absent:
 			failed = c.poison(ctx, it.delivery, err)
 		case err != nil && !purged:
-			failed = c.release(ctx, j.wf, it.delivery, err)
+			failed = c.release(ctx, j.wf, it, err)
 		case fault.Is(it.err, fault.Invalid):
 			failed = c.poison(ctx, it.delivery, it.err)
 		case it.err != nil:
 			c.log.Warn("message given back", "workflow", j.wf, "id", it.delivery.ID, "error", it.err)
-			failed = c.release(ctx, j.wf, it.delivery, it.err)
+			failed = c.release(ctx, j.wf, it, it.err)
 		case !hosted(it.delivery):
 			done = append(done, *it.delivery)
 		}
 		j.unsettled = cmp.Or(j.unsettled, failed)
 	}
 	if err == nil {
-		c.note(j.wf, func(n *note) { n.putBack = 0 })
+		c.note(j.wf, func(n *note) { n.putBack, n.putBackAgain = 0, time.Time{} })
 	}
 	c.acknowledge(ctx, done)
 }
@@ -185,10 +185,11 @@ func (c *Coordinator) acknowledge(ctx context.Context, done []port.Delivery) {
 // release gives a message back, to come again after a pause that grows with its
 // deliveries from one second to five minutes, or the one that a service asked for.
 // It fails only for a message of a host.
-func (c *Coordinator) release(ctx context.Context, wf string, d *port.Delivery, why error) error {
+func (c *Coordinator) release(ctx context.Context, wf string, it *item, why error) error {
 	c.stats.released.Add(1)
+	d := it.delivery
 	if hosted(d) {
-		return c.putBack(ctx, wf, d, why)
+		return c.putBack(ctx, wf, d, it.inbox.Wake != nil, why)
 	}
 	pause := c.jitter(min(firstWake<<min(max(d.Count, 1), 9), lastWake))
 	pause = max(pause, fault.RetryAfter(why))
