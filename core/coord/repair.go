@@ -18,6 +18,9 @@ const (
 	foreverAfter = 24 * time.Hour
 	// poisonReceives bounds the receives from a poison queue in one repair.
 	poisonReceives = 8
+	// mostLookedAfter bounds the tasks of a workflow that one sweep looks after. A
+	// hundred thousand may wait in a queue for a day.
+	mostLookedAfter = 10_000
 )
 
 // poisoned are messages of running attempts in a poison queue, to be removed
@@ -34,16 +37,23 @@ type poisonedMessage struct {
 
 // lookAfter looks after tasks that have been running for long: their record may
 // hold an end that nobody heard of, or their message may be nowhere. What is to
-// be done is added to j.
+// be done is added to j. Of very many, or with a slow store, a part has its turn,
+// which begins anywhere.
 func (c *Coordinator) lookAfter(ctx context.Context, j *job, e *entry) ([]poisoned, error) {
 	if e.run.State().Status.Ended() || e.run.Cancelling() {
 		return nil, nil
 	}
-	overdue := c.overdue(j, e)
+	all := c.overdue(j, e)
+	overdue := c.someOf(all)
 	lost := make([]bool, len(overdue))
 	items := make([]*item, len(overdue))
 	errs := make([]error, len(overdue))
-	c.sched.Parallel(ctx, len(overdue), c.o.Parallel, func(ctx context.Context, i int) {
+	looking, cancel := c.sched.WithTimeout(ctx, c.roundTime()/2, "looking after running tasks")
+	defer cancel()
+	c.sched.Parallel(looking, len(overdue), c.o.Parallel, func(ctx context.Context, i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		a := overdue[i]
 		key := port.RecordKey{Workflow: j.wf, Task: e.plan.Name(a.Task), Attempt: a.Attempt}
 		stored, record, err := c.readRecord(ctx, key)
@@ -53,6 +63,7 @@ func (c *Coordinator) lookAfter(ctx context.Context, j *job, e *entry) ([]poison
 			items[i] = endedItem(a, *record.Ended)
 		case fault.Is(err, fault.NotFound):
 			lost[i] = true
+		case err != nil && ctx.Err() != nil:
 		case err != nil:
 			errs[i] = err
 		default:
@@ -80,7 +91,21 @@ func (c *Coordinator) lookAfter(ctx context.Context, j *job, e *entry) ([]poison
 		}
 		found = append(found, p)
 	}
+	part := len(overdue) < len(all) || looking.Err() != nil
+	if soon := c.sched.Now().Add(c.o.SweepInterval); part && len(j.repair) > 0 && (j.next.IsZero() || soon.Before(j.next)) {
+		j.next = soon // there may be more of the kind
+	}
 	return found, firstError(errs)
+}
+
+// someOf returns those of all that one sweep looks after. Where not all may have
+// their turn it begins anywhere, so that each has its turn some time.
+func (c *Coordinator) someOf(all []engine.Attempt) []engine.Attempt {
+	if len(all) <= c.o.Parallel {
+		return all
+	}
+	from := int(c.o.Random() % uint64(len(all)))
+	return slices.Concat(all[from:], all[:from])[:min(len(all), mostLookedAfter)]
 }
 
 // overdue returns the attempts that have been running for Options.RunningRepair,

@@ -57,6 +57,9 @@ func (c *Coordinator) sweepRow(ctx context.Context, d port.Due) error {
 		return nil
 	}
 	c.log.Warn("row not swept", "key", d.Key, "error", err)
+	// That the time of the sweep is over may be why.
+	ctx, cancel := c.sched.WithTimeout(context.WithoutCancel(ctx), c.roundTime()/2, "moving a row of the sweep")
+	defer cancel()
 	d.DueAt = c.sched.Now().Add(min(c.o.RepairThreshold, c.o.SweepInterval))
 	return c.store.Index.PutDue(ctx, d)
 }
