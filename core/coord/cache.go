@@ -30,7 +30,10 @@ type entry struct {
 type cache struct {
 	mu    sync.Mutex
 	limit int
+	// size is about the memory of all entries. A plan that several share counts once:
+	// users says how many do.
 	size  int
+	users map[*plan]int
 	order *list.List
 	byID  map[string]*list.Element
 }
@@ -41,7 +44,7 @@ type cached struct {
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, order: list.New(), byID: map[string]*list.Element{}}
+	return &cache{limit: limit, users: map[*plan]int{}, order: list.New(), byID: map[string]*list.Element{}}
 }
 
 // take removes and returns the entry of wf, nil when there is none.
@@ -60,6 +63,10 @@ func (c *cache) remove(el *list.Element) *entry {
 	c.order.Remove(el)
 	delete(c.byID, item.wf)
 	c.size -= item.e.size
+	if c.users[item.e.plan]--; c.users[item.e.plan] == 0 {
+		delete(c.users, item.e.plan)
+		c.size -= item.e.plan.bytes
+	}
 	return item.e
 }
 
@@ -76,6 +83,9 @@ func (c *cache) put(wf string, e *entry) {
 	}
 	c.byID[wf] = c.order.PushFront(cached{wf, e})
 	c.size += e.size
+	if c.users[e.plan]++; c.users[e.plan] == 1 {
+		c.size += e.plan.bytes
+	}
 	for c.size > c.limit && c.order.Len() > 1 {
 		c.remove(c.order.Back())
 	}

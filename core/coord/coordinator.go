@@ -36,7 +36,7 @@ type Options struct {
 	TrailingSave    time.Duration // longest life of an unsaved mark; 1 s, at most 5 s
 	ProjectInterval time.Duration // rhythm of index rows of a busy workflow; 1 s
 	Parallel        int           // store calls at a time; 64
-	CacheBytes      int           // size of cached states; 256 MiB
+	CacheBytes      int           // memory of cached states with their definitions, and once more of definitions alone; 256 MiB
 	MaxReceives     int           // receives in a row; 64
 	CommandPatience time.Duration // how long a command competes with a busy coordinator; 10 s
 	ForeignWorkers  bool          // queues may be served by workers without attempt records
@@ -100,7 +100,7 @@ func New(store *port.Store, s sched.Scheduler, o Options) *Coordinator {
 	o = o.withDefaults()
 	return &Coordinator{
 		store: store, sched: s, o: o, log: o.Logger,
-		cache: newCache(o.CacheBytes), plans: newPlanCache(), notes: notes{byID: map[string]*note{}},
+		cache: newCache(o.CacheBytes), plans: newPlanCache(o.CacheBytes), notes: notes{byID: map[string]*note{}},
 	}
 }
 

@@ -18,6 +18,8 @@ type plan struct {
 	*engine.Plan
 	hash     string
 	programs map[int32]*cond.Program
+	// bytes is about what it takes in memory.
+	bytes int
 
 	queuesOnce sync.Once
 	queueNames []string
@@ -25,7 +27,7 @@ type plan struct {
 
 // newPlan compiles d, which must validate.
 func newPlan(d *dag.Definition) (*plan, error) {
-	p := &plan{hash: dag.Hash(d), programs: map[int32]*cond.Program{}}
+	p := &plan{hash: dag.Hash(d), programs: map[int32]*cond.Program{}, bytes: planBytes(d)}
 	for i := range d.Tasks {
 		t := &d.Tasks[i]
 		if t.Condition == "" {
@@ -42,23 +44,37 @@ func newPlan(d *dag.Definition) (*plan, error) {
 	return p, err
 }
 
+// planBytes estimates the memory of the plan of d: measured, and rounded up.
+func planBytes(d *dag.Definition) int {
+	n := 4 << 10
+	for i := range d.Tasks {
+		t := &d.Tasks[i]
+		n += 400 + len(t.Name)
+		for _, k := range t.Kwargs {
+			n += len(k.Key) + len(k.Value)
+		}
+		for _, parent := range t.DependsOn {
+			n += 64 + len(parent)
+		}
+		if t.Condition != "" {
+			n += 4<<10 + 8*len(t.Condition) + 64*len(t.DependsOn)
+		}
+	}
+	return n
+}
+
 // planCache keeps the plans of definitions that were used lately, the least
 // recently used leaving first. Entries in the cache of states keep their own plan.
 type planCache struct {
-	mu    sync.Mutex
-	size  int
-	order *list.List // of *plan
-	byID  map[string]*list.Element
+	mu          sync.Mutex
+	limit, size int
+	order       *list.List // of *plan
+	byID        map[string]*list.Element
 }
 
-// maxPlanSize bounds the tasks and dependencies of all plans in the cache.
-const maxPlanSize = 2_000_000
-
-func newPlanCache() *planCache {
-	return &planCache{order: list.New(), byID: map[string]*list.Element{}}
+func newPlanCache(limit int) *planCache {
+	return &planCache{limit: limit, order: list.New(), byID: map[string]*list.Element{}}
 }
-
-func (p *plan) size() int { return p.Len() + p.Graph().Edges() }
 
 func (c *planCache) get(hash string) *plan {
 	c.mu.Lock()
@@ -78,11 +94,11 @@ func (c *planCache) put(p *plan) {
 		return
 	}
 	c.byID[p.hash] = c.order.PushFront(p)
-	c.size += p.size()
-	for c.size > maxPlanSize && c.order.Len() > 1 {
+	c.size += p.bytes
+	for c.size > c.limit && c.order.Len() > 1 {
 		oldest := c.order.Remove(c.order.Back()).(*plan)
 		delete(c.byID, oldest.hash)
-		c.size -= oldest.size()
+		c.size -= oldest.bytes
 	}
 }
 
