@@ -21,7 +21,7 @@ func (e *entry) candidates() []int32 {
 	if len(e.plan.programs) == 0 {
 		return nil
 	}
-	return e.run.Outstanding().Need
+	return e.run.Candidates()
 }
 
 // evaluate gives verdicts until no condition waits for one, or those that wait

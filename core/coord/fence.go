@@ -51,6 +51,7 @@ func (c *Coordinator) endAttempts(ctx context.Context, j *job, e *entry, ends []
 		c.log.Warn("attempts not ended yet", "workflow", j.wf, "attempts", failed, "error", firstError(errs))
 	}
 	j.left = j.left || len(next) < len(ends)
+	j.helped = j.helped || j.traced && len(next) > 0
 	return next
 }
 

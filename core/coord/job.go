@@ -65,8 +65,10 @@ type job struct {
 	unknown   bool
 	contended bool
 	// left says that something stays to be done for which nobody else will be
-	// called; settled, commanded and traced what happened on the way.
+	// called, helped that some of what had been left before was done; settled,
+	// commanded and traced what happened on the way.
 	left      bool
+	helped    bool
 	settled   bool
 	commanded bool
 	traced    bool

@@ -85,6 +85,7 @@ func (c *Coordinator) send(ctx context.Context, j *job, e *entry, all []dispatch
 	}
 	c.endSends(j.wf, all, accepted)
 	if len(accepted) > 0 {
+		j.helped = j.helped || j.traced
 		c.noteTrailing(j.wf)
 	}
 	if len(j.repair) > 0 {
@@ -137,7 +138,8 @@ func (c *Coordinator) sendChunk(ctx context.Context, e *entry, ch chunk) sent {
 	return r
 }
 
-// post sends messages, creating the queue once where it is missing.
+// post sends messages, creating the queue once where it is missing. One that is
+// missing again is an outage, not a refusal.
 func (c *Coordinator) post(ctx context.Context, q port.Queue, attempts []engine.Attempt, messages []port.Message, r *sent) {
 	for try := 0; len(messages) > 0; try++ {
 		errs := q.Send(ctx, messages)
@@ -150,7 +152,7 @@ func (c *Coordinator) post(ctx context.Context, q port.Queue, attempts []engine.
 			case fault.Is(err, fault.NotFound) && try == 0:
 				attempts[missing], messages[missing] = a, messages[i]
 				missing++
-			case refusal(err) || fault.Is(err, fault.NotFound):
+			case refusal(err):
 				r.refused = append(r.refused, refused{a, err})
 			default:
 				left, why = left+1, err

@@ -229,3 +229,36 @@ func TestServeRepairsWhatAnotherLeft(t *testing.T) {
 func failed(task string) msg.Completion {
 	return msg.Completion{Workflow: "w", Task: task, Attempt: 1, Reason: msg.Exited, Error: "exit code 1"}
 }
+
+// While wakes help, the next one comes soon: only those in vain grow rare.
+func TestWakesThatHelpStayFrequent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 10_000
+		lines := []string{"root"}
+		for _, task := range fanIn(n).Tasks[:n] {
+			lines = append(lines, task.Name+" < root")
+		}
+		d := graph(lines...)
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Options.Parallel = 1
+		w.Know(d)
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op == "Queue.Send" && c.Key == "cpu" {
+				return faults.Fate{Delay: time.Second}
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		report(t, w, "w", "root")
+		// 100 s of sends, and a few seconds after every tenth of them.
+		time.Sleep(140 * time.Second)
+		w.Take(t.Context())
+		stop()
+		if len(w.Taken) != n+1 {
+			t.Errorf("%d of %d tasks were sent", len(w.Taken), n+1)
+		}
+	})
+}

@@ -40,6 +40,9 @@ func (c *Coordinator) wakeLater(ctx context.Context, j *job, e *entry) error {
 	var pending time.Time
 	var last time.Duration
 	c.note(j.wf, func(n *note) { pending, last = n.wakeAt, n.wakeDelay })
+	if j.helped {
+		last = 0
+	}
 	delay, soon := lastWake, c.openSoon(j, e)
 	if soon {
 		last = min(max(2*last, firstWake, j.patience), lastWake)
