@@ -22,10 +22,10 @@ const (
 	// longestNap is how long a guardian with deadlines sleeps at most. Go's
 	// timers stand still while the machine is suspended, Moments do not.
 	longestNap = 5 * time.Second
-	// killBound bounds one try to kill, during which no message is read and no
+	// killBound bounds the first try to kill, during which no message is read and no
 	// other deadline is seen.
 	killBound = time.Second
-	// killPause is the pause before the next try.
+	// killPause is the pause before the next try, and bounds that.
 	killPause = 250 * time.Millisecond
 	// lingerBound is how long a guardian without a worker goes on trying. A
 	// process that SIGKILL does not end by then hangs in the kernel, and its
@@ -60,6 +60,7 @@ func Main(in io.Reader, out io.Writer) int {
 		return exitUsage
 	}
 	g := guardian{runs: ledger{}, reports: make(chan string, 64)}
+	g.kill = g.killDoomed
 	g.reports <- greeting
 	written := make(chan struct{})
 	go func() {
@@ -84,6 +85,8 @@ func Main(in io.Reader, out io.Writer) int {
 type guardian struct {
 	runs    ledger
 	reports chan string
+	// kill is killDoomed, but in tests.
+	kill func(context.Context)
 }
 
 // writeReports writes a line for each report.
@@ -119,15 +122,21 @@ func (g *guardian) receive(r io.Reader, messages chan<- message) {
 
 // watch applies messages and kills what has to die, until messages is closed
 // and no run is left.
+//
+// What SIGKILL does not end (a process of another user, one that hangs in the
+// kernel) is tried again at a pace that leaves time for the messages: a pipe that
+// nobody reads holds up the worker, which replaces a guardian that does not read.
 func (g *guardian) watch(ctx context.Context, messages <-chan message) int {
 	var orphaned time.Time // when the pipe ended
+	var again time.Time    // when what is left of the doomed is killed once more
 	timer := time.NewTimer(longestNap)
 	defer timer.Stop()
 	for {
 		g.runs.expire(Now(), func(run Group) {
 			g.report("killed run %q: its last beat was sent %v ago, its ttl is %v", run.RunID, run.Sent.Age(), run.TTL)
+			again = time.Time{}
 		})
-		g.killDoomed(ctx)
+		g.try(ctx, &again)
 		if messages == nil {
 			switch {
 			case len(g.runs) == 0:
@@ -143,11 +152,27 @@ func (g *guardian) watch(ctx context.Context, messages <-chan message) int {
 				g.runs.apply(m, Now())
 				break
 			}
-			messages, orphaned = nil, time.Now()
+			messages, orphaned, again = nil, time.Now(), time.Time{}
 			g.runs.expireAll()
 		case <-timer.C:
 		}
 	}
+}
+
+// try kills the doomed where that is due, and sets when it is due again. A zero
+// again stands for doomed runs that no try has met.
+func (g *guardian) try(ctx context.Context, again *time.Time) {
+	if time.Now().Before(*again) || len(g.runs.doomed()) == 0 {
+		return
+	}
+	bound := killPause
+	if again.IsZero() {
+		bound = killBound
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	g.kill(ctx)
+	*again = time.Now().Add(killPause)
 }
 
 // nap returns how long there is nothing to do unless a message comes. With
@@ -167,11 +192,6 @@ func (g *guardian) nap() time.Duration {
 // killDoomed kills the doomed runs and forgets those that are gone.
 func (g *guardian) killDoomed(ctx context.Context) {
 	doomed := g.runs.doomed()
-	if len(doomed) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, killBound)
-	defer cancel()
 	ids := make([]string, 0, len(doomed))
 	for _, run := range doomed {
 		_ = proc.KillGroup(run.PGID) // one that cannot be killed is met again below
