@@ -56,9 +56,13 @@ func NewPlan(d *dag.Definition, named NamedParents) (*Plan, error) {
 		if named == nil {
 			return nil, fault.Newf(fault.Invalid, "task %q has a condition, which this program cannot evaluate", t.Name)
 		}
+		parents := slices.Sorted(slices.Values(g.Parents(i)))
 		for _, name := range named(i) {
 			parent, ok := g.Index(name)
-			if !ok || !slices.Contains(g.Parents(i), int32(parent)) {
+			if ok {
+				_, ok = slices.BinarySearch(parents, int32(parent))
+			}
+			if !ok {
 				return nil, fault.Newf(fault.Invalid, "the condition of task %q names %q, which is not in its depends_on", t.Name, name)
 			}
 			p.tasks[i].named = append(p.tasks[i].named, int32(parent))
