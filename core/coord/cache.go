@@ -2,6 +2,7 @@ package coord
 
 import (
 	"container/list"
+	"encoding/json"
 	"sync"
 
 	"jobq/core/engine"
@@ -23,7 +24,14 @@ type entry struct {
 	// unsaved are attempts that got their number outside a step of a job, because
 	// a back-off ended meanwhile. The next save covers them, then they are sent.
 	unsaved []engine.Attempt
+	// outputs are those, by reference, that were read for conditions which wait for
+	// others; kept is their size.
+	outputs map[string]json.RawMessage
+	kept    int
 }
+
+// bytes is about the memory of e, less its plan.
+func (e *entry) bytes() int { return e.size + e.kept }
 
 // cache keeps loaded workflows, the least recently used leaving first. What a
 // workflow's entry must not lose is in its note.
@@ -62,7 +70,7 @@ func (c *cache) remove(el *list.Element) *entry {
 	item := el.Value.(cached)
 	c.order.Remove(el)
 	delete(c.byID, item.wf)
-	c.size -= item.e.size
+	c.size -= item.e.bytes()
 	if c.users[item.e.plan]--; c.users[item.e.plan] == 0 {
 		delete(c.users, item.e.plan)
 		c.size -= item.e.plan.bytes
@@ -82,7 +90,7 @@ func (c *cache) put(wf string, e *entry) {
 		c.remove(el)
 	}
 	c.byID[wf] = c.order.PushFront(cached{wf, e})
-	c.size += e.size
+	c.size += e.bytes()
 	if c.users[e.plan]++; c.users[e.plan] == 1 {
 		c.size += e.plan.bytes
 	}

@@ -2,9 +2,11 @@ package coord
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"jobq/core/cond"
 	"jobq/core/engine"
@@ -29,6 +31,7 @@ func (e *entry) candidates() []int32 {
 // of them come into the same save.
 func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) error {
 	if len(e.candidates()) == 0 {
+		e.dropOutputs()
 		return nil
 	}
 	// A store that hangs must not keep the rest of the workflow from its save.
@@ -38,22 +41,46 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 	for {
 		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { return waiting[t] })
 		if len(todo) == 0 {
-			return nil
+			break
 		}
 		for some := range slices.Chunk(todo, judgeChunk) {
-			inputs := c.fetch(ctx, e, some)
-			for _, t := range some {
-				v, ok := c.judge(e, t, inputs)
-				if !ok {
-					waiting[t] = true
-					continue
-				}
-				if _, err := c.apply(j, e, b, v); err != nil {
-					return err
-				}
+			if err := c.evaluateSome(ctx, j, e, b, some, waiting); err != nil {
+				return err
 			}
 		}
 	}
+	if len(waiting) == 0 {
+		e.dropOutputs()
+	}
+	return nil
+}
+
+// evaluateSome gives verdicts on the conditions of tasks, or adds those that must
+// wait to waiting. Where what they name is too much for them together it takes
+// fewer at a time.
+func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *batch, tasks []int32, waiting map[int32]bool) error {
+	inputs, whole := c.fetch(ctx, j, e, tasks)
+	if half := len(tasks) / 2; !whole && half > 0 {
+		if err := c.evaluateSome(ctx, j, e, b, tasks[:half], waiting); err != nil {
+			return err
+		}
+		return c.evaluateSome(ctx, j, e, b, tasks[half:], waiting)
+	}
+	for _, t := range tasks {
+		v, ok := c.judge(e, t, inputs)
+		if !whole {
+			v, ok = engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: fmt.Sprintf(
+				"the outputs that it names have more than %d bytes in all", c.o.ConditionBytes)}, true
+		}
+		if !ok {
+			waiting[t] = true
+			continue
+		}
+		if _, err := c.apply(j, e, b, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // input is the output of a task as it was fetched.
@@ -62,8 +89,10 @@ type input struct {
 	err error
 }
 
-// fetch reads the outputs that the conditions of tasks name.
-func (c *Coordinator) fetch(ctx context.Context, e *entry, tasks []int32) map[string]input {
+// fetch reads the outputs that the conditions of tasks name; whole is false where
+// they are larger than Options.ConditionBytes. Where some cannot be read now, e
+// keeps the others: of very many not all may be read in the time of one job.
+func (c *Coordinator) fetch(ctx context.Context, j *job, e *entry, tasks []int32) (inputs map[string]input, whole bool) {
 	var names []string
 	for _, t := range tasks {
 		names = append(names, e.plan.programs[t].References()...)
@@ -71,18 +100,60 @@ func (c *Coordinator) fetch(ctx context.Context, e *entry, tasks []int32) map[st
 	slices.Sort(names)
 	names = slices.Compact(names)
 	read := make([]input, len(names))
+	var size atomic.Int64
 	c.sched.Parallel(ctx, len(names), c.o.Parallel, func(ctx context.Context, i int) {
 		t, _ := e.plan.Task(names[i])
-		if read[i].Completed = e.run.State().TaskStatus[t] == state.Completed; read[i].Completed {
-			read[i].Output, read[i].err = c.output(ctx, e, t)
+		if read[i].Completed = e.run.State().TaskStatus[t] == state.Completed; !read[i].Completed || size.Load() > int64(c.o.ConditionBytes) {
+			return
 		}
+		read[i].Output, read[i].err = c.keptOutput(ctx, e, t)
+		size.Add(int64(len(read[i].Output)))
 	})
-	inputs := make(map[string]input, len(names))
+	inputs = make(map[string]input, len(names))
+	missing := false
 	for i, name := range names {
 		inputs[name] = read[i]
+		missing = missing || read[i].err != nil
 	}
-	return inputs
+	whole = size.Load() <= int64(c.o.ConditionBytes)
+	if missing && whole {
+		j.helped = c.keepOutputs(e, names, read) || j.helped
+	}
+	return inputs, whole
 }
+
+// keptOutput is output, from what e keeps where it has it.
+func (c *Coordinator) keptOutput(ctx context.Context, e *entry, t int32) (json.RawMessage, error) {
+	if kept, ok := e.outputs[c.reference(e, t)]; ok {
+		return kept, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return c.output(ctx, e, t)
+}
+
+// keepOutputs keeps what was read, by reference, since a task that runs again has
+// another output. It reports whether there is more than before.
+func (c *Coordinator) keepOutputs(e *entry, names []string, read []input) (more bool) {
+	if e.outputs == nil {
+		e.outputs = map[string]json.RawMessage{}
+	}
+	for i, in := range read {
+		t, _ := e.plan.Task(names[i])
+		ref := c.reference(e, t)
+		if _, ok := e.outputs[ref]; ok || in.err != nil || in.Output == nil || e.kept+len(in.Output) > c.o.ConditionBytes {
+			continue
+		}
+		e.outputs[ref] = in.Output
+		e.kept += len(ref) + len(in.Output)
+		more = true
+	}
+	return more
+}
+
+// dropOutputs gives up what was kept for conditions.
+func (e *entry) dropOutputs() { e.outputs, e.kept = nil, 0 }
 
 // judge evaluates the condition of task t. It reports false where an output
 // could not be read: a wake asks again. Only an output that is gone or is not

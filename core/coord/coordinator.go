@@ -37,6 +37,7 @@ type Options struct {
 	ProjectInterval time.Duration // rhythm of index rows of a busy workflow; 1 s
 	Parallel        int           // store calls at a time; 64
 	CacheBytes      int           // memory of cached states with their definitions, and once more of definitions alone; 256 MiB
+	ConditionBytes  int           // outputs that one condition may name, in all; 128 MiB
 	MaxReceives     int           // receives in a row; 64
 	CommandPatience time.Duration // how long a command competes with a busy coordinator; 10 s
 	ForeignWorkers  bool          // queues may be served by workers without attempt records
@@ -64,6 +65,7 @@ func (o Options) withDefaults() Options {
 	o.ProjectInterval = cmp.Or(o.ProjectInterval, time.Second)
 	o.Parallel = cmp.Or(o.Parallel, 64)
 	o.CacheBytes = cmp.Or(o.CacheBytes, 256<<20)
+	o.ConditionBytes = cmp.Or(o.ConditionBytes, 128<<20)
 	o.MaxReceives = cmp.Or(o.MaxReceives, 64)
 	o.CommandPatience = cmp.Or(o.CommandPatience, 10*time.Second)
 	if o.Random == nil {

@@ -1,0 +1,111 @@
+package coord_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobq/core/coord"
+	"jobq/core/dag"
+	"jobq/core/msg"
+	"jobq/core/sched"
+	"jobq/internal/testkit"
+	"jobq/store/memory"
+	"jobq/store/wrap/faults"
+)
+
+// gated returns n tasks and conditions over some of them: each of gates is the
+// name of a task, and how many of the n its condition names.
+func gated(n int, gates map[string]int) *dag.Definition {
+	d := &dag.Definition{Name: "gated", DefaultQueue: "cpu"}
+	for i := range n {
+		d.Tasks = append(d.Tasks, dag.Task{Name: fmt.Sprintf("t%04d", i), Queue: "cpu"})
+	}
+	for name, parents := range gates {
+		gate := dag.Task{Name: name, Queue: "cpu", Condition: `all(inputs["t*"].ok)`}
+		for i := range parents {
+			gate.DependsOn = append(gate.DependsOn, d.Tasks[i].Name)
+		}
+		d.Tasks = append(d.Tasks, gate)
+	}
+	return d
+}
+
+// bigOutputs ends every attempt with an output of about a kilobyte, which the
+// coordinator keeps in a blob.
+func bigOutputs(msg.Task) msg.Completion {
+	return msg.Completion{Success: true, OutputRef: `{"ok":true,"pad":"` + strings.Repeat("x", 1000) + `"}`}
+}
+
+// Outputs that were read for a condition are not read again because there was no
+// time for the others: a condition that names very many would never be evaluated.
+func TestAConditionOverVeryManyOutputsIsEvaluated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3000
+		d := gated(n, map[string]int{"gate": n})
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Outcome = bigOutputs
+		w.Know(d)
+		reads := 0
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op != "Outputs.Get" {
+				return faults.Fate{}
+			}
+			reads++
+			return faults.Fate{Delay: time.Second}
+		})
+		mustSubmit(t, c, "w", d)
+		w.Take(t.Context())
+		w.Finish(t.Context())
+		stop := serve(t, c)
+		time.Sleep(2 * time.Minute)
+		stop()
+		if w.Take(t.Context()); w.Taken["w/gate#1"] != 1 {
+			t.Errorf("after two minutes and %d reads of outputs the condition over %d of them is not evaluated", reads, n)
+		}
+		if reads > 2*n {
+			t.Errorf("%d outputs were read %d times", n, reads)
+		}
+	})
+}
+
+// One condition takes no more memory than Options.ConditionBytes, however much it
+// names.
+func TestAConditionOverTooMuchOutputFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := gated(10, map[string]int{"few": 3, "some": 4, "all": 10})
+		w := onMemory(t, memory.Options{})
+		w.Options.ConditionBytes = 5 << 10
+		w.Outcome = bigOutputs
+		w.Know(d)
+		c := w.Start("c")
+		mustSubmit(t, c, "w", d)
+		w.Take(t.Context())
+		w.Finish(t.Context())
+		if _, err := c.Drain(t.Context(), time.Minute, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.Take(t.Context())
+		if w.Taken["w/few#1"] != 1 || w.Taken["w/some#1"] != 1 || w.Taken["w/all#1"] != 0 {
+			t.Errorf("sent: %v, want few and some", w.Taken)
+		}
+		const want = "the condition could not be evaluated: the outputs that it names have more than 5120 bytes in all"
+		if got := reasonOf(t, c, "w", "all"); got != want {
+			t.Errorf("reason of all = %q, want %q", got, want)
+		}
+	})
+}
+
+func reasonOf(t *testing.T, c *testkit.Node, wf, task string) string {
+	t.Helper()
+	s, err := c.Tasks(t.Context(), wf, coord.TaskFilter{Names: []string{task}})
+	if err != nil || len(s.Tasks) != 1 {
+		t.Fatalf("Tasks(%s, %s) = %+v, %v", wf, task, s.Tasks, err)
+	}
+	return s.Tasks[0].Reason
+}
