@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 
 	"jobq/core/fault"
@@ -165,6 +166,23 @@ func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name s
 			}
 		}
 	}
+	files := false
+	for part := range slices.Chunk(spans, maxTogether) {
+		some, err := v.deleteSpans(ctx, part)
+		if err != nil {
+			return err
+		}
+		files = files || some
+	}
+	if !files {
+		return nil
+	}
+	return v.s.emptyTrash(ctx)
+}
+
+// deleteSpans deletes the outputs of spans and reports whether files of them are
+// in the trash now.
+func (v blobs) deleteSpans(ctx context.Context, spans [][2]any) (bool, error) {
 	var files int64
 	err := v.s.write.do(ctx, false, func(tx *tx) error {
 		files = 0
@@ -181,8 +199,5 @@ func (v blobs) DeletePrefix(ctx context.Context, prefix string, keep func(name s
 		}
 		return nil
 	})
-	if err != nil || files == 0 {
-		return err
-	}
-	return v.s.emptyTrash(ctx)
+	return files > 0, err
 }
