@@ -198,7 +198,7 @@ func TestMembersThatFellSilentAreLeftOutAndRemoved(t *testing.T) {
 	if _, err := s.Presence.Join(ctx, port.Member{Host: "h", PID: 7}); err != nil {
 		t.Fatal(err)
 	}
-	tomorrow := azstorage.PresenceAt(s, func() time.Time { return time.Now().Add(25 * time.Hour) })
+	tomorrow := azstorage.PresenceLater(s, 25*time.Hour)
 	if members, err := tomorrow.Members(ctx); err != nil || len(members) != 0 {
 		t.Errorf("Members a day later = %v, error %v, want none", members, err)
 	}

@@ -16,7 +16,7 @@ var (
 	Shard        = shard
 )
 
-// PresenceAt returns the members of s as they look at the time of now.
-func PresenceAt(s *port.Store, now func() time.Time) port.Presence {
-	return presence{s.Presence.(presence).p, now}
+// PresenceLater returns the members of s as they look after that time.
+func PresenceLater(s *port.Store, d time.Duration) port.Presence {
+	return presence{s.Presence.(presence).p, d}
 }

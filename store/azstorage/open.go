@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*port.Store, error) {
 		Events:   &logs{p: s.workflows, at: map[string]int{}},
 		TaskLogs: &logs{p: s.runs, at: map[string]int{}},
 		Leases:   leases{s.workflows},
-		Presence: presence{s.runs, time.Now},
+		Presence: presence{p: s.runs},
 		Props:    port.Props{MaxState: maxBody, MaxBlob: maxBody, FileOutputs: o.Container != ""},
 		Close:    stop,
 	}, nil

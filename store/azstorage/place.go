@@ -207,6 +207,8 @@ type item struct {
 	size     int64
 	appended bool
 	modified time.Time
+	// age is the time since modified by the service's clock.
+	age time.Duration
 }
 
 // list yields the blobs below prefix in the order of the service, those behind
@@ -219,13 +221,13 @@ func (p *place) list(ctx context.Context, prefix string, shallow bool, doing str
 		}
 		next := p.pages(prefix, shallow)
 		for {
-			blobs, more, err := next(ctx)
+			blobs, at, more, err := next(ctx)
 			if err != nil {
 				yield(item{}, p.explain(ctx, err, verdicts{http.StatusNotFound: fault.Unavailable}, doing))
 				return
 			}
 			for _, b := range blobs {
-				if it, ok := itemOf(b); ok && !yield(it, nil) {
+				if it, ok := itemOf(b, at); ok && !yield(it, nil) {
 					return
 				}
 			}
@@ -236,29 +238,31 @@ func (p *place) list(ctx context.Context, prefix string, shallow bool, doing str
 	}
 }
 
-// pages returns what fetches the next page of a listing.
-func (p *place) pages(prefix string, shallow bool) func(context.Context) ([]*container.BlobItem, bool, error) {
+// pages returns what fetches the next page of a listing, and when that was made by
+// the service's clock.
+func (p *place) pages(prefix string, shallow bool) func(context.Context) (blobs []*container.BlobItem, at *time.Time, more bool, err error) {
 	if shallow {
 		pager := p.client.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix})
-		return func(ctx context.Context) ([]*container.BlobItem, bool, error) {
+		return func(ctx context.Context) ([]*container.BlobItem, *time.Time, bool, error) {
 			page, err := pager.NextPage(ctx)
 			if err != nil || page.Segment == nil {
-				return nil, false, err
+				return nil, nil, false, err
 			}
-			return page.Segment.BlobItems, pager.More(), nil
+			return page.Segment.BlobItems, page.Date, pager.More(), nil
 		}
 	}
 	pager := p.client.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{Prefix: &prefix})
-	return func(ctx context.Context) ([]*container.BlobItem, bool, error) {
+	return func(ctx context.Context) ([]*container.BlobItem, *time.Time, bool, error) {
 		page, err := pager.NextPage(ctx)
 		if err != nil || page.Segment == nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
-		return page.Segment.BlobItems, pager.More(), nil
+		return page.Segment.BlobItems, page.Date, pager.More(), nil
 	}
 }
 
-func itemOf(b *container.BlobItem) (item, bool) {
+// itemOf reads an entry of a page that was made at that time.
+func itemOf(b *container.BlobItem, at *time.Time) (item, bool) {
 	if b == nil || b.Name == nil || b.Properties == nil {
 		return item{}, false
 	}
@@ -268,6 +272,9 @@ func itemOf(b *container.BlobItem) (item, bool) {
 	}
 	if b.Properties.LastModified != nil {
 		it.modified = *b.Properties.LastModified
+		if at != nil {
+			it.age = max(0, at.Sub(it.modified))
+		}
 	}
 	it.appended = b.Properties.BlobType != nil && *b.Properties.BlobType == blob.BlobTypeAppendBlob
 	return it, true

@@ -25,8 +25,9 @@ const silence = 24 * time.Hour
 // presence keeps each process as a blob workers/{id} that it writes anew with
 // every beat.
 type presence struct {
-	p   *place
-	now func() time.Time
+	p *place
+	// later makes every member older, in tests.
+	later time.Duration
 }
 
 func (v presence) Join(ctx context.Context, m port.Member) (port.Membership, error) {
@@ -42,7 +43,7 @@ func (v presence) Join(ctx context.Context, m port.Member) (port.Membership, err
 // clean removes what processes left that died without a word. What it cannot
 // remove stays for the next one that joins.
 func (v presence) clean(ctx context.Context) {
-	gone := func(it item) bool { return v.now().Sub(it.modified) > silence }
+	gone := func(it item) bool { return it.age+v.later > silence }
 	_ = v.p.removeAll(ctx, membersPrefix, gone, "remove dead members")
 }
 
@@ -53,7 +54,7 @@ func (v presence) Members(ctx context.Context) ([]port.Member, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.now().Sub(it.modified) <= silence {
+		if it.age+v.later <= silence {
 			items = append(items, it)
 		}
 	}
