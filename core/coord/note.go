@@ -23,8 +23,10 @@ type note struct {
 	// that a queue took and that no stored state is known to have as running.
 	sending  map[engine.Attempt]struct{}
 	accepted []engine.Attempt
-	// trailing is when accepted or a stale row must be stored, zero for never.
-	trailing time.Time
+	// trailing is when accepted or a stale row must be stored, zero for never;
+	// trailingPause is the last pause after a failure of that.
+	trailing      time.Time
+	trailingPause time.Duration
 
 	// stale says that the index row is older than the saved state.
 	stale  bool
@@ -34,6 +36,8 @@ type note struct {
 	rowVersion uint64
 	saved      uint64
 	projected  time.Time
+	// rowsAgain is until when the rows rest that could not be written.
+	rowsAgain time.Time
 	// dueAt is what this process last wrote as due, in the epoch dueEpoch.
 	dueAt    time.Time
 	dueEpoch uint64

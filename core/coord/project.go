@@ -14,6 +14,9 @@ import (
 // for a caller who waits, at the end of a workflow, or where it became due earlier
 // than its row says, else at most once in Options.ProjectInterval. After a failure
 // the rows stay stale, and this process tries again until they are written.
+//
+// The messages of the job, and those that wait behind it, wait for the rows. So a
+// table that hangs gets a short time, and then is left alone for longer.
 func (c *Coordinator) project(ctx context.Context, j *job, e *entry) error {
 	now := c.sched.Now()
 	due := c.due(j, e)
@@ -26,17 +29,31 @@ func (c *Coordinator) project(ctx context.Context, j *job, e *entry) error {
 	if !n.stale {
 		return nil
 	}
-	if !urgent && now.Sub(n.projected) < c.o.ProjectInterval {
+	if !urgent && (now.Sub(n.projected) < c.o.ProjectInterval || now.Before(n.rowsAgain)) {
 		c.noteTrailing(j.wf)
 		return nil
 	}
+	if !j.direct && !j.sweep {
+		var cancel context.CancelFunc
+		ctx, cancel = c.sched.WithTimeout(ctx, min(rowsTime, c.roundTime()/4), "writing index rows")
+		defer cancel()
+	}
 	if err := c.projectRows(ctx, j, e, n, due); err != nil {
 		c.log.Warn("index rows not written", "workflow", j.wf, "error", err)
+		rest := max(rowsRest, min(fault.RetryAfter(err), lastWake))
+		c.note(j.wf, func(n *note) { n.rowsAgain = c.sched.Now().Add(rest) })
 		c.noteTrailing(j.wf)
 		return err
 	}
 	return nil
 }
+
+const (
+	// rowsTime is how long the rows of a workflow that nobody waits for may take.
+	rowsTime = 2 * time.Second
+	// rowsRest is how long they rest when they could not be written.
+	rowsRest = 5 * time.Second
+)
 
 // projectRows writes the due row of a workflow that goes on before its row, and
 // removes that of one that ended after it: between the two the sweep finds it.
@@ -61,7 +78,7 @@ func (c *Coordinator) projectRows(ctx context.Context, j *job, e *entry, n note,
 		}
 	}
 	c.note(j.wf, func(n *note) {
-		n.projected = now
+		n.projected, n.rowsAgain = now, time.Time{}
 		n.stale = n.stale && n.saved > s.Version
 		if tag == "" || n.rowVersion <= s.Version {
 			n.rowTag, n.rowVersion = tag, s.Version

@@ -124,8 +124,8 @@ func (c *Coordinator) serveInbox(ctx context.Context, lane int) {
 			c.rounds.Add(1)
 			c.round(context.WithoutCancel(ctx), start, got)
 			c.rounds.Add(-1)
-		case c.inbox().Props().CanWait:
-			pause = 0
+		case c.inbox().Props().CanWait && c.sched.Now().Sub(start) >= c.longestReceive(lane)/2:
+			pause = 0 // it has waited already
 		default:
 			pause = min(max(2*pause, 10*time.Millisecond), c.o.IdleSleep)
 		}

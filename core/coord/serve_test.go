@@ -262,3 +262,104 @@ func TestWakesThatHelpStayFrequent(t *testing.T) {
 		}
 	})
 }
+
+// An inbox that can be made but not read, as one that is just being deleted, is not
+// asked for as fast as the store answers.
+func TestAnInboxThatIsNeverThereIsNotAskedAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		const most = 10_000
+		asked := 0
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op == "Queue.Receive" {
+				asked++
+			}
+			if c.Op == "Queue.Receive" && asked < most {
+				return faults.Fate{Before: fault.New(fault.NotFound, "not there yet")}
+			}
+			return faults.Fate{}
+		})
+		stop := serve(t, c)
+		time.Sleep(time.Minute)
+		stop()
+		if asked > 500 {
+			t.Errorf("the inbox was asked %d times in a minute", asked)
+		}
+	})
+}
+
+// A store that asks for a pause gets it, also from what is stored in the background.
+func TestMarksAndRowsHonourThePauseThatAStoreAsksFor(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"States.Save", "Index.Project"} {
+		t.Run(op, func(t *testing.T) {
+			t.Parallel()
+			var down atomic.Bool
+			var asked atomic.Int32
+			plan := func(c faults.Call) faults.Fate {
+				if !down.Load() || c.Op != op {
+					return faults.Fate{}
+				}
+				asked.Add(1)
+				return faults.Fate{Before: fault.New(fault.Throttled, "busy").WithRetryAfter(30 * time.Second)}
+			}
+			serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+				mustSubmit(t, c, "w", diamond())
+				w.Take(t.Context())
+				report(t, w, "w", "A")
+				time.Sleep(500 * time.Millisecond) // B and C are sent, their marks are not stored
+				down.Store(true)
+				time.Sleep(2 * time.Minute)
+				if got := asked.Load(); got == 0 || got > 8 {
+					t.Errorf("%s was tried %d times in two minutes, though it asked for pauses of 30 s", op, got)
+				}
+				down.Store(false)
+				time.Sleep(31 * time.Second)
+				if row, err := w.Store.Index.Get(t.Context(), "w"); err != nil || row.Counts.Running != 2 {
+					t.Errorf("row = %+v, %v; want B and C to be running", row, err)
+				}
+			})
+		})
+	}
+}
+
+// The rows are derived: a table that hangs must not hold up the steps of a workflow.
+func TestATableThatHangsDoesNotHoldUpSteps(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if down.Load() && strings.HasPrefix(c.Op, "Index.") {
+			return faults.Fate{Delay: time.Hour}
+		}
+		return faults.Fate{}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		d := graph("T0", "T1 < T0", "T2 < T1", "T3 < T2", "T4 < T3", "T5 < T4", "T6 < T5", "T7 < T6", "T8 < T7", "T9 < T8")
+		w.Know(d)
+		c := w.Start("c", plan)
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		time.Sleep(5 * time.Second)
+		down.Store(true)
+		begun := time.Now()
+		for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("nine steps took %v while the table hung", took)
+		}
+		down.Store(false)
+		time.Sleep(time.Minute)
+		if row, err := w.Store.Index.Get(t.Context(), "w"); err != nil || row.Status != "completed" {
+			t.Errorf("row = %+v, %v; want completed", row, err)
+		}
+		stop()
+	})
+}

@@ -1,9 +1,12 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
+
+	"jobq/core/fault"
 )
 
 // latestTrailing is the age at which marks are saved though a job of this process
@@ -20,18 +23,30 @@ func (c *Coordinator) noteTrailing(wf string) {
 	})
 }
 
+// longestTrailing bounds the pause after which marks and rows that could not be
+// stored are stored again; a service may ask for more.
+const longestTrailing = 5 * time.Second
+
 // FlushTrailing saves the marks of accepted sends and writes the index rows that
 // are due, or all of them.
 func (c *Coordinator) FlushTrailing(ctx context.Context, all bool) {
 	due := c.dueTrailing(all)
 	c.sched.Parallel(ctx, len(due), c.o.Parallel, func(ctx context.Context, i int) {
 		wf := due[i]
-		if err := c.run(ctx, &job{wf: wf, keep: true, direct: all}); err != nil {
+		j := &job{wf: wf, keep: true, direct: all}
+		err := c.run(ctx, j)
+		if err != nil {
 			c.log.Warn("marks not saved", "workflow", wf, "error", err)
 		}
+		err = cmp.Or(err, j.rows)
 		c.note(wf, func(n *note) {
-			if (n.stale || len(n.accepted) > 0) && n.trailing.IsZero() {
-				n.trailing = c.sched.Now().Add(c.o.TrailingSave)
+			n.trailingPause = min(max(2*n.trailingPause, c.o.TrailingSave), longestTrailing)
+			if err == nil {
+				n.trailingPause = 0
+			}
+			if n.stale || len(n.accepted) > 0 {
+				pause := max(c.o.TrailingSave, n.trailingPause, min(fault.RetryAfter(err), lastWake))
+				n.trailing = c.sched.Now().Add(pause)
 			}
 		})
 	})
