@@ -142,6 +142,9 @@ func (c *Coordinator) honourFlag(ctx context.Context, row port.StoredRow) error 
 		return err
 	}
 	answer, rows, err := c.applyCommand(ctx, m, false, c.sched.Now())
+	if gone(err) {
+		err = nil // nothing is as little to cancel as what has ended
+	}
 	if err == nil && rows == nil {
 		err = c.unclaim(ctx, m)
 	}

@@ -92,3 +92,31 @@ func TestALongQueueIsLookedAfterInParts(t *testing.T) {
 		}
 	})
 }
+
+// A flag on the row of a workflow that does not exist is met once, not at every
+// turn: enough of them would leave no room for the others.
+func TestAFlagOnNothingIsMetOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		w := onMemory(t, memory.Options{})
+		index := w.Store.Index
+		tag, err := index.Project(ctx, port.Row{Workflow: "nothing", Status: "running"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := index.SetCancel(ctx, "nothing", port.CancelRequest{Requested: true}, tag); err != nil {
+			t.Fatal(err)
+		}
+		sweeper := w.Start("sweeper")
+		if _, err := sweeper.Sweep(ctx); err != nil {
+			t.Errorf("Sweep = %v", err)
+		}
+		if rows, err := index.CancelRequests(ctx, 10); len(rows) > 0 || err != nil {
+			t.Errorf("CancelRequests after a sweep = %v, %v; want none", rows, err)
+		}
+		if due, err := index.DueBefore(ctx, time.Now().Add(time.Hour), 10); len(due) > 0 || err != nil {
+			t.Errorf("due after a sweep: %v, %v; want none", due, err)
+		}
+	})
+}
