@@ -121,8 +121,8 @@ func readOutput(files *startFiles) ([]byte, error) {
 	}
 }
 
-// killSurvivors ends what is left of a start whose worker was lost, where that
-// was on this machine: two starts never run at once.
+// killSurvivors ends what is left of a start that was stopped, or whose worker was
+// lost, where that was on this machine: two starts never run at once.
 func (r *commandRunner) killSurvivors(ctx context.Context, runID string) error {
 	bounded, cancel := context.WithTimeout(ctx, survivorBound)
 	defer cancel()
@@ -141,9 +141,16 @@ func (r *commandRunner) execute(ctx context.Context, s protocol.Start, c command
 		Started: func(pgid int) { r.guard.Started(s.RunID, pgid) },
 		Kill:    s.Kill,
 	})
+	left := false
 	if !result.StillAlive {
 		// Storing the end of the log may take long, and the number of the group is free.
-		r.guard.Remove(s.RunID)
+		r.guard.Started(s.RunID, 0)
+		// Another start may follow one that was stopped, on another machine: what left
+		// the group must not run beside it.
+		left = ctx.Err() != nil && r.killSurvivors(context.WithoutCancel(ctx), s.RunID) != nil
+		if !left {
+			r.guard.Remove(s.RunID)
+		}
 	}
 	if err := stream.Close(); err != nil {
 		r.logger.WarnContext(ctx, "the end of a log could not be stored", "log", s.Log, "error", err)
@@ -153,7 +160,7 @@ func (r *commandRunner) execute(ctx context.Context, s protocol.Start, c command
 	}
 	out := protocol.Outcome{
 		Kind: outcomeKind(result), ExitCode: result.ExitCode, StartedAt: result.Started, EndedAt: result.Ended,
-		Remains: result.StillAlive && !r.gone(ctx, result.PGID),
+		Remains: left || result.StillAlive && !r.gone(ctx, result.PGID),
 	}
 	if result.Signal != 0 {
 		out.Signal = signalName(result.Signal)

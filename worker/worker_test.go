@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -363,4 +364,20 @@ func TestAStopBeforeTheStartIsNoError(t *testing.T) {
 	if err := w.Run(ctx); err != nil {
 		t.Errorf("Run = %v, want nil", err)
 	}
+}
+
+// What left the group of a command does not live on beside the next start of the
+// attempt, also where the worker was stopped in good order.
+func TestWhatLeftTheGroupEndsBeforeTheAttemptIsGivenBack(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems do not show the environment of a process")
+	}
+	r := newRig(t)
+	fifo := proctest.NewFifo(t)
+	stop := r.start()
+	r.push("t", cmd(fifo.Hold()+`setsid sh -c 'echo up >&9; exec sleep 300' & sleep 300`))
+	fifo.Await(t, "up")
+	stop()
+	fifo.AwaitEnd(t)
 }
