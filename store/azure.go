@@ -31,6 +31,9 @@ const busScheme = "sb://"
 // and records in the account of l, queues there or where o.Queues says, outputs
 // there or where o.Blobs says.
 func openAzure(ctx context.Context, l Location, o Options) (*port.Store, error) {
+	if secret(l.Storage) {
+		return nil, errSecret("STORAGE/PREFIX", storageConnection)
+	}
 	if err := dag.CheckPrefix(l.Prefix); err != nil {
 		return nil, err
 	}
@@ -147,6 +150,10 @@ func (c *connections) backend(name string) (port.Queues, error) {
 		return q, nil
 	}
 	namespace, bus := strings.CutPrefix(name, busScheme)
+	// The place travels in every message of a task.
+	if !bus && secret(name) {
+		return nil, errSecret("JOBQ_WORKFLOW_QUEUES", storageConnection)
+	}
 	if bus {
 		b, err := c.bus(namespace)
 		if err != nil {
