@@ -146,20 +146,9 @@ func (a *attempt) get(ctx context.Context, name string) ([]byte, error) {
 	return body, err
 }
 
-// unprepared makes the ending of a start whose inputs could not be had: missing
-// or damaged ones fail the attempt, an unreachable store does not.
-func (a *attempt) unprepared(err error) ending {
-	if uncertain(err) {
-		return ending{because: err, rest: a.rest(1)}
-	}
-	c := a.completion(Outcome{})
-	c.Reason = msg.SpawnFailed
-	c.Error = msg.TruncateText("the outputs of its parents cannot be read: "+err.Error(), msg.MaxError)
-	return ending{completion: &c}
-}
-
 // Unprepare classifies an error of Start.Fetch for a Runner: it is Unprepared
-// where the store was at fault and Impossible where the data is.
+// where the store was at fault and Impossible where the data is: missing or damaged
+// inputs fail the attempt, an unreachable store does not.
 func Unprepare(err error) Outcome {
 	kind := Impossible
 	if uncertain(err) {

@@ -84,7 +84,7 @@ func (a *attempt) timeLimit() time.Duration {
 func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) ending {
 	task := a.task
 	if err := a.fetchRefs(command, &task); err != nil {
-		return a.unprepared(err)
+		return a.ending(ctx, command, Unprepare(err))
 	}
 	start := Start{
 		Task: task, Queue: a.queue.Name(), Attempt: a.key.Attempt, Start: a.rec.Start, RunID: a.rec.RunID,
@@ -100,7 +100,11 @@ func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) en
 		// start's, or over.
 		return ending{because: ErrLockLost, crashed: true}
 	}
-	out := a.h.conf.Runner.Run(command, start)
+	return a.ending(ctx, command, a.h.conf.Runner.Run(command, start))
+}
+
+// ending makes of an outcome what becomes of the attempt.
+func (a *attempt) ending(ctx, command context.Context, out Outcome) ending {
 	if e, stopped := a.interrupted(ctx, command, out); stopped {
 		return e
 	}
@@ -111,7 +115,7 @@ func (a *attempt) execute(ctx, command context.Context, kill <-chan struct{}) en
 func (a *attempt) interrupted(ctx, command context.Context, out Outcome) (ending, bool) {
 	cause := context.Cause(command)
 	switch {
-	case out.Kind == Unstartable && cause == nil:
+	case out.Kind == Unstartable && (cause == nil || errors.Is(cause, ErrTimedOut)):
 		return ending{because: errors.New(out.Error), crashed: true, rest: a.rest(a.rec.Crashes)}, true
 	case out.Kind == Unprepared && cause == nil:
 		return ending{because: errors.New(out.Error), rest: a.rest(1)}, true
@@ -120,6 +124,8 @@ func (a *attempt) interrupted(ctx, command context.Context, out Outcome) (ending
 	case errors.Is(cause, ErrLockLost), out.Kind == Exited && out.Signal != "" && a.silence() >= a.h.ttl/2:
 		// The second is a guardian that was faster than a worker that stood still.
 		return ending{because: ErrLockLost, crashed: true, keep: out.Remains}, true
+	case out.Kind == Unprepared && errors.Is(cause, ErrTimedOut): // the limit bounds a whole start
+		return ending{}, false
 	case out.Kind == Unstartable, out.Kind == Unprepared: // what was stopped before it began
 		return ending{because: cause}, true
 	case out.Kind == Stopped && errors.Is(cause, ErrStopping), out.Kind == Exited && ctx.Err() != nil:
@@ -140,7 +146,7 @@ func (a *attempt) finished(ctx, command context.Context, out Outcome) ending {
 		c.Reason = msg.SpawnFailed
 	case out.Kind == Stopped && errors.Is(cause, ErrCancelled):
 		c.Reason, c.Error = msg.Cancelled, sentence("stopped because the workflow was cancelled", c.Error)
-	case out.Kind == Stopped && errors.Is(cause, ErrTimedOut):
+	case (out.Kind == Stopped || out.Kind == Unprepared) && errors.Is(cause, ErrTimedOut):
 		c.Reason = msg.TimedOut
 		c.Error = sentence(fmt.Sprintf("stopped at its time limit of %v", a.timeLimit()), c.Error)
 	case out.Kind == Stopped:

@@ -198,6 +198,42 @@ func TestATimeLimitEndsTheAttempt(t *testing.T) {
 	})
 }
 
+// Inputs that always take longer than the time limit would be fetched again and
+// again, and the task would neither run nor end.
+func TestATimeLimitEndsTheAttemptWhileItsInputsAreFetched(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(m *msg.Task){
+		"outputs of parents": func(m *msg.Task) { m.Upstream = &msg.Refs{Canonical: []string{"parent"}} },
+		"their list":         func(m *msg.Task) { m.UpstreamRef = msg.RefsBlob("w", "t", 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+				store := *r.port
+				store.Outputs = silentOutputs{store.Outputs}
+				r.conf.Store = &store
+				r.model.run = func(ctx context.Context, s protocol.Start) protocol.Outcome {
+					_, err := s.Fetch(ctx, msg.FormatBlobRef(msg.CanonicalOutput("w", "parent"), ""))
+					return protocol.Unprepare(err)
+				}
+				r.push(func(m *msg.Task) { m.TimeoutSeconds = 45 }, edit)
+				r.expect("delivery", r.handle(t.Context()), protocol.Done)
+				if c := r.completion(); c.Reason != msg.TimedOut || !strings.Contains(c.Error, "45s") || !strings.Contains(c.Error, "outputs of its parents") {
+					t.Errorf("completion = %+v, want timed out", c)
+				}
+			})
+		})
+	}
+}
+
+// silentOutputs are outputs that nobody hears of.
+type silentOutputs struct{ port.Blobs }
+
+func (silentOutputs) Get(ctx context.Context, _ string) ([]byte, error) {
+	<-ctx.Done()
+	return nil, fault.Wrap(fault.Canceled, context.Cause(ctx), "no answer")
+}
+
 func TestWithoutBeatsTheCommandEndsBeforeTheRecordIsStale(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
