@@ -1,11 +1,16 @@
 package worker
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"jobq/core/fault"
 	"jobq/core/msg"
@@ -52,4 +57,42 @@ func TestAShortMachineIsNoFaultOfTheOutput(t *testing.T) {
 			t.Errorf("unreadable(%v) = %v, want the machine at fault: %t", cause, err, short)
 		}
 	}
+}
+
+// A task with thousands of parents does not wait for their outputs one by one.
+func TestOutputsOfParentsAreFetchedSideBySide(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newScratch(dir, "jobq")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 80
+		refs := &msg.Refs{}
+		for i := range n {
+			refs.Add("w", strconv.Itoa(i), msg.FormatBlobRef(msg.CanonicalOutput("w", strconv.Itoa(i)), ""))
+		}
+		fetch := func(_ context.Context, ref string) ([]byte, error) {
+			time.Sleep(time.Second)
+			return []byte(strconv.Quote(ref)), nil
+		}
+		begun := time.Now()
+		files, err := s.prepare(t.Context(), protocol.Start{Task: msg.Task{Workflow: "w", Name: "t", Upstream: refs}, Fetch: fetch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > n*time.Second/5 {
+			t.Errorf("the outputs of %d parents took %v at a second each", n, took)
+		}
+		for i := range n {
+			if body, err := os.ReadFile(filepath.Join(files.upstreamDir, strconv.Itoa(i)+".json")); err != nil || string(body) != fmt.Sprintf(`"blob:w/%d.json"`, i) {
+				t.Errorf("output of %d = %s, %v", i, body, err)
+			}
+		}
+		missing := func(context.Context, string) ([]byte, error) { return nil, fault.New(fault.Corrupt, "gone") }
+		if _, err := s.prepare(t.Context(), protocol.Start{Task: msg.Task{Workflow: "w", Name: "t", Upstream: refs}, Fetch: missing}); !fault.Is(err, fault.Corrupt) {
+			t.Errorf("prepare with outputs that are gone = %v, want corrupt", err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"jobq/core/fault"
 	"jobq/core/msg"
+	"jobq/core/sched"
 	"jobq/worker/protocol"
 	"jobq/worker/taskapi"
 )
@@ -26,6 +28,8 @@ const (
 	// maxShared is how many directories a worker keeps for tasks whose parents
 	// left nothing: siblings have the same, and need not write it again.
 	maxShared = 64
+	// fetchers is how many outputs of parents are fetched at a time.
+	fetchers = 8
 )
 
 // errDisk marks what this machine could not do. Another machine may.
@@ -176,19 +180,41 @@ func (f *startFiles) writeUpstream(ctx context.Context, start protocol.Start) er
 	if err := writeMaps(f.inputs, index, flat, statuses); err != nil {
 		return err
 	}
-	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {
-		if ref == "" {
-			continue
-		}
-		body, err := start.Fetch(ctx, ref)
-		if err != nil {
-			return fault.Wrapf(fault.CodeOf(err), err, "output of %q", parent)
-		}
-		if err := writeFile(filepath.Join(f.inputs, *files[parent]), bytes.TrimSpace(body)); err != nil {
-			return err
+	return f.fetchUpstream(ctx, start, files, refs)
+}
+
+// fetchUpstream writes the outputs that refs points to into files, both by parent.
+func (f *startFiles) fetchUpstream(ctx context.Context, start protocol.Start, files, refs map[string]*string) error {
+	var parents []string
+	for _, parent := range slices.Sorted(maps.Keys(refs)) {
+		if refs[parent] != nil {
+			parents = append(parents, parent)
 		}
 	}
-	return nil
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	sched.Real{}.Parallel(ctx, len(parents), fetchers, func(ctx context.Context, i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		body, err := start.Fetch(ctx, *refs[parents[i]])
+		if err != nil {
+			err = fault.Wrapf(fault.CodeOf(err), err, "output of %q", parents[i])
+		} else {
+			err = writeFile(filepath.Join(f.inputs, *files[parents[i]]), bytes.TrimSpace(body))
+		}
+		if err != nil {
+			stop(err) // the first counts
+		}
+	})
+	if ctx.Err() == nil {
+		return nil
+	}
+	err := context.Cause(ctx)
+	if _, ok := errors.AsType[*fault.Error](err); !ok {
+		err = fault.Wrap(fault.Canceled, err, "the outputs were not fetched")
+	}
+	return err
 }
 
 // upstreamFile names the file of a parent: NAME.json where the name is a plain
