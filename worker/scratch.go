@@ -31,8 +31,10 @@ type scratch struct {
 	outputs string
 	// noUpstream is what tasks without parents get.
 	noUpstream string
-	shared     sharedInputs
-	starts     atomic.Uint64
+	// folds says that the file system takes a name in capitals for the same.
+	folds  bool
+	shared sharedInputs
+	starts atomic.Uint64
 	// program is what bin leads to; mending lets one start at a time make what is
 	// missing.
 	program string
@@ -64,6 +66,8 @@ func newScratch(base, executable string) (*scratch, error) {
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Unavailable, err, "the scratch directory of the worker cannot be filled"), s.remove())
 	}
+	_, err = os.Lstat(filepath.Join(dir, "BIN"))
+	s.folds = err == nil
 	return s, nil
 }
 
@@ -113,6 +117,8 @@ type startFiles struct {
 	outputPath, upstreamDir, refsPath string
 	// inputs is upstreamDir where it belongs to this start alone, else empty.
 	inputs string
+	// folds says that the file system takes a name in capitals for the same.
+	folds bool
 }
 
 // output reads what the command left in its output file: nil for nothing, one

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/worker/protocol"
+	"jobq/worker/taskapi"
 )
 
 func TestWhatIsMissingInTheScratchDirectoryIsMadeAgain(t *testing.T) {
@@ -95,4 +97,28 @@ func TestOutputsOfParentsAreFetchedSideBySide(t *testing.T) {
 			t.Errorf("prepare with outputs that are gone = %v, want corrupt", err)
 		}
 	})
+}
+
+// Where the file system takes capitals for small letters, as that of macOS does,
+// parents whose names differ in nothing else have files of their own all the same.
+func TestParentsThatDifferInCapitalsHaveFilesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, folds := range []bool{false, true} {
+		f := &startFiles{folds: folds}
+		taken, seen := map[string]bool{}, map[string]string{}
+		for _, parent := range []string{"TRAIN", "Train", "train", "INDEX", "index", strings.Repeat("x", 300), strings.Repeat("X", 300)} {
+			name := f.upstreamFile(parent, taken)
+			key := name
+			if folds {
+				key = strings.ToLower(name)
+			}
+			if other, ok := seen[key]; ok || strings.EqualFold(name, taskapi.IndexFile) && (folds || name == taskapi.IndexFile) {
+				t.Errorf("folds %t: %q and %q have the file %s", folds, parent, other, name)
+			}
+			seen[key] = parent
+			if !folds && parent == "train" && name != "train.json" {
+				t.Errorf("file of train = %s", name)
+			}
+		}
+	}
 }

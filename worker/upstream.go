@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"jobq/core/fault"
@@ -81,7 +82,7 @@ func (s *scratch) prepare(ctx context.Context, start protocol.Start) (*startFile
 	if err != nil {
 		return nil, err
 	}
-	f := &startFiles{outputPath: filepath.Join(s.outputs, s.number()+".json"), upstreamDir: dir}
+	f := &startFiles{outputPath: filepath.Join(s.outputs, s.number()+".json"), upstreamDir: dir, folds: s.folds}
 	if dir == "" {
 		f.inputs = filepath.Join(s.dir, s.number())
 		f.upstreamDir = f.inputs
@@ -159,10 +160,11 @@ func writeMaps(dir string, index, refs, statuses []byte) error {
 // maps from parent to file, to reference as ai4s-jobq has it, and to status.
 func (f *startFiles) writeUpstream(ctx context.Context, start protocol.Start) error {
 	files, refs := map[string]*string{}, map[string]*string{}
+	taken := map[string]bool{}
 	for parent, ref := range start.Task.Upstream.All(start.Task.Workflow) {
 		files[parent], refs[parent] = nil, nil
 		if ref != "" {
-			files[parent], refs[parent] = new(upstreamFile(parent)), &ref
+			files[parent], refs[parent] = new(f.upstreamFile(parent, taken)), &ref
 		}
 	}
 	index, err := json.Marshal(files)
@@ -218,15 +220,18 @@ func (f *startFiles) fetchUpstream(ctx context.Context, start protocol.Start, fi
 }
 
 // upstreamFile names the file of a parent: NAME.json where the name is a plain
-// one, escaped or shortened where it is not. Different parents get different
+// one, escaped or shortened where it is not, or where the file system takes it for
+// one that is in taken, to which it is added. Different parents get different
 // files; the index file says which.
-func upstreamFile(parent string) string {
+func (f *startFiles) upstreamFile(parent string, taken map[string]bool) string {
 	name := msg.Escape(parent)
-	if len(name) > maxFileName {
+	folded := strings.ToLower(name)
+	if len(name) > maxFileName || f.folds && taken[folded] {
 		sum := sha256.Sum256([]byte(parent))
-		name = name[:maxFileName-65] + "~" + hex.EncodeToString(sum[:])
+		name = name[:min(len(name), maxFileName-65)] + "~" + hex.EncodeToString(sum[:])
 	}
-	if name+".json" == taskapi.IndexFile {
+	taken[folded] = true
+	if file := name + ".json"; file == taskapi.IndexFile || f.folds && strings.EqualFold(file, taskapi.IndexFile) {
 		name = "~" + name // Escape never writes this
 	}
 	return name + ".json"
