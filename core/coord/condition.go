@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"jobq/core/cond"
 	"jobq/core/engine"
@@ -17,6 +18,10 @@ import (
 // judgeChunk bounds how many conditions are evaluated with the same outputs in
 // memory.
 const judgeChunk = 64
+
+// judgeRest is how long conditions rest after the time for their outputs was over
+// and none had come: every job on the workflow would wait for them as long.
+const judgeRest = 30 * time.Second
 
 // candidates returns the tasks whose condition waits for a verdict, ascending.
 func (e *entry) candidates() []int32 {
@@ -34,10 +39,15 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 		e.dropOutputs()
 		return nil
 	}
+	var again time.Time
+	c.note(j.wf, func(n *note) { again = n.judgeAgain })
+	if c.sched.Now().Before(again) {
+		return nil // they wait for a wake
+	}
 	// A store that hangs must not keep the rest of the workflow from its save.
 	ctx, cancel := c.share(ctx, j, 2, "fetching the outputs for conditions")
 	defer cancel()
-	waiting := map[int32]bool{}
+	waiting, kept := map[int32]bool{}, e.kept
 	for {
 		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { return waiting[t] })
 		if len(todo) == 0 {
@@ -49,8 +59,11 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 			}
 		}
 	}
-	if len(waiting) == 0 {
+	switch {
+	case len(waiting) == 0:
 		e.dropOutputs()
+	case ctx.Err() != nil && e.kept == kept:
+		c.note(j.wf, func(n *note) { n.judgeAgain = c.sched.Now().Add(judgeRest) })
 	}
 	return nil
 }

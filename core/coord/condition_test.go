@@ -109,3 +109,41 @@ func reasonOf(t *testing.T, c *testkit.Node, wf, task string) string {
 	}
 	return s.Tasks[0].Reason
 }
+
+// Outputs that hang hold up the conditions that name them, and nothing else.
+func TestOutputsThatHangDoNotHoldUpOtherSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := gated(1, map[string]int{"gate": 1})
+		for i := range 10 {
+			task := dag.Task{Name: fmt.Sprintf("c%d", i), Queue: "cpu"}
+			if i > 0 {
+				task.DependsOn = []string{fmt.Sprintf("c%d", i-1)}
+			}
+			d.Tasks = append(d.Tasks, task)
+		}
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Outcome = bigOutputs
+		w.Know(d)
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op == "Outputs.Get" {
+				return faults.Fate{Delay: time.Hour}
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		begun := time.Now()
+		for w.Taken["w/c9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 20*time.Second {
+			t.Errorf("nine steps took %v while an output hung that they do not need", took)
+		}
+		stop()
+	})
+}

@@ -42,6 +42,8 @@ type note struct {
 	dueAt    time.Time
 	dueEpoch uint64
 
+	// judgeAgain is until when conditions rest whose outputs hang.
+	judgeAgain time.Time
 	// wakeAt is when the last wake of this process comes.
 	wakeAt    time.Time
 	wakeDelay time.Duration
