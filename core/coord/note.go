@@ -42,8 +42,10 @@ type note struct {
 	dueAt    time.Time
 	dueEpoch uint64
 
-	// judgeAgain is until when conditions rest whose outputs hang.
-	judgeAgain time.Time
+	// eventsAgain is until when nothing is written to an event log that hung,
+	// judgeAgain until when conditions rest whose outputs hang.
+	eventsAgain time.Time
+	judgeAgain  time.Time
 	// wakeAt is when the last wake of this process comes.
 	wakeAt    time.Time
 	wakeDelay time.Duration

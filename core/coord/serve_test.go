@@ -363,3 +363,38 @@ func TestATableThatHangsDoesNotHoldUpSteps(t *testing.T) {
 		stop()
 	})
 }
+
+// The event log is for people: one that hangs must not hold up the steps of a
+// workflow.
+func TestAnEventLogThatHangsDoesNotHoldUpSteps(t *testing.T) {
+	t.Parallel()
+	plan := func(c faults.Call) faults.Fate {
+		if c.Op == "Events.Append" {
+			return faults.Fate{Delay: time.Hour}
+		}
+		return faults.Fate{}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		d := graph("T0", "T1 < T0", "T2 < T1", "T3 < T2", "T4 < T3", "T5 < T4", "T6 < T5", "T7 < T6", "T8 < T7", "T9 < T8")
+		w.Know(d)
+		c := w.Start("c", plan)
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		begun := time.Now()
+		for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("nine steps took %v while the event log hung", took)
+		}
+		if got := c.Count()["released"]; got > 0 {
+			t.Errorf("%d messages were given back", got)
+		}
+		stop()
+	})
+}

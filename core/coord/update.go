@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"time"
 
 	"jobq/core/engine"
 	"jobq/core/fault"
@@ -274,8 +275,35 @@ func (c *Coordinator) perform(ctx context.Context, j *job, e *entry, b batch) ([
 	defer cancel()
 	next, err := c.send(part, j, e, c.dispatches(e, b))
 	next = append(next, c.fence(part, j, e, b.fence)...)
-	c.appendEvents(ctx, e, b)
+	c.tellEvents(ctx, e, b)
 	return next, err
+}
+
+const (
+	// eventsTime is how long the event log may hold up a job, moveTime how much longer
+	// for each move.
+	eventsTime = 2 * time.Second
+	moveTime   = 100 * time.Microsecond
+	// eventsRest is how long nothing is written to a log that took longer.
+	eventsRest = 30 * time.Second
+)
+
+// tellEvents writes the event log, but not for long: all that comes after it waits,
+// and its loss loses no correctness.
+func (c *Coordinator) tellEvents(ctx context.Context, e *entry, b batch) {
+	wf := e.run.State().ID
+	var again time.Time
+	c.note(wf, func(n *note) { again = n.eventsAgain })
+	if c.sched.Now().Before(again) {
+		return
+	}
+	most := eventsTime + time.Duration(len(b.moves))*moveTime
+	part, cancel := c.sched.WithTimeout(ctx, min(most, c.roundTime()/2), "writing the event log")
+	defer cancel()
+	c.appendEvents(part, e, b)
+	if part.Err() != nil && ctx.Err() == nil {
+		c.note(wf, func(n *note) { n.eventsAgain = c.sched.Now().Add(eventsRest) })
+	}
 }
 
 // finish writes what others read, and leaves a wake where something is left.
