@@ -89,8 +89,8 @@ type Coordinator struct {
 	stats Stats
 
 	notes notes
-	// rounds counts the rounds that Serve is at.
-	rounds atomic.Int32
+	// rounds counts the rounds that Serve is at, flushes the stores of marks.
+	rounds, flushes atomic.Int32
 
 	mu         sync.Mutex
 	leaseUntil time.Time

@@ -17,12 +17,12 @@ import (
 // holds up neither the marks of others nor the lease.
 func (c *Coordinator) Serve(ctx context.Context) error {
 	c.renewLease(ctx)
-	loops := []func(context.Context){c.serveSweeps, c.keepMarks}
+	loops := []func(context.Context){c.serveSweeps}
 	if c.o.Holder != "" {
 		loops = append(loops, c.keepLease)
 	}
 	for lane := range lanes {
-		loops = append(loops, func(ctx context.Context) { c.serveInbox(ctx, lane) })
+		loops = append(loops, func(ctx context.Context) { c.serveInbox(ctx, lane) }, func(ctx context.Context) { c.keepMarks(ctx, lane) })
 	}
 	c.sched.Parallel(ctx, len(loops), len(loops), func(ctx context.Context, i int) { loops[i](ctx) })
 	c.flushAll(ctx)
@@ -48,7 +48,7 @@ func (c *Coordinator) Drain(ctx context.Context, budget time.Duration, first []p
 			n, err = c.drain(ctx, budget, first)
 			return
 		}
-		c.keepMarks(drained)
+		c.keepMarks(drained, 0)
 	})
 	c.flushAll(ctx)
 	return n, err
@@ -93,8 +93,8 @@ func (c *Coordinator) longestReceive(lane int) time.Duration {
 	return laneRest
 }
 
-// lanes is how many rounds may go on at a time. The second and third are for the
-// time in which a slow workflow holds up a round.
+// lanes is how many rounds may go on at a time, and how many stores of marks. The
+// second and third are for the time in which a slow workflow holds up the others.
 const lanes = 3
 
 // laneRest is how often a lane looks whether those before it are held up.
@@ -154,10 +154,16 @@ func (c *Coordinator) keepLease(ctx context.Context) {
 	}
 }
 
-// keepMarks stores what is due.
-func (c *Coordinator) keepMarks(ctx context.Context) {
+// keepMarks stores what is due. A lane rests until all before it are held up by
+// workflows whose saves take long.
+func (c *Coordinator) keepMarks(ctx context.Context, lane int) {
 	for c.sched.Sleep(ctx, c.keepEvery()) == nil {
+		if int(c.flushes.Load()) < lane {
+			continue
+		}
+		c.flushes.Add(1)
 		c.FlushTrailing(context.WithoutCancel(ctx), false)
+		c.flushes.Add(-1)
 	}
 }
 

@@ -398,3 +398,29 @@ func TestAnEventLogThatHangsDoesNotHoldUpSteps(t *testing.T) {
 		stop()
 	})
 }
+
+// The marks of a workflow whose saves hang do not keep those of others waiting.
+func TestMarksOfOneDoNotWaitForThoseOfAnother(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if armed.Load() {
+			return slowSaves("slow", time.Hour)(c)
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		for _, wf := range []string{"slow", "w"} {
+			mustSubmit(t, c, wf, diamond())
+		}
+		time.Sleep(10 * time.Second)
+		report(t, w, "slow", "A")
+		time.Sleep(100 * time.Millisecond)
+		armed.Store(true)
+		time.Sleep(1900 * time.Millisecond)
+		report(t, w, "w", "A")
+		time.Sleep(5 * time.Second)
+		expect(t, w, "five seconds after the sends", "w running   A:completed B:running C:running D:pending")
+		armed.Store(false)
+	})
+}
