@@ -223,3 +223,20 @@ func (hanging) Append(ctx context.Context, _ string, _ []byte) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// The report of a command waits for the end of its log: a store that hangs is not
+// asked again and again for it.
+func TestTheEndOfALogIsNotWaitedForWhereTheStoreHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stream := logs.New(t.Context(), hanging{}, "log", nil)
+		fmt.Fprintln(stream.Writer("stdout"), "some output")
+		began := time.Now()
+		if err := stream.Close(); err == nil {
+			t.Error("Close = nil, want the error of the store")
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
