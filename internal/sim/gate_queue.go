@@ -99,6 +99,9 @@ func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error)
 	if v.name == inbox || v.poison {
 		v.g.p.refusals++
 	}
+	if v.name == inbox {
+		w.ledger.unanswered(v.g.p, messages)
+	}
 	if len(errs) == len(messages) && fault.CodeOf(err) == fault.CodeOf(first(errs)) {
 		return errs
 	}

@@ -30,6 +30,8 @@ type ledger struct {
 	orders []*order
 	// rows is when each actor last read each workflow's row.
 	rows map[rowKey]time.Duration
+	// wakes are those that have not come yet, by who put them.
+	wakes map[wakeKey][]pendingWake
 }
 
 type rowKey struct {
@@ -82,7 +84,7 @@ type attempt struct {
 func newLedger(w *World) *ledger {
 	return &ledger{
 		w: w, definitions: map[string]*dag.Definition{}, workflows: map[string]*workflow{},
-		attempts: map[port.RecordKey]*attempt{}, rows: map[rowKey]time.Duration{},
+		attempts: map[port.RecordKey]*attempt{}, rows: map[rowKey]time.Duration{}, wakes: map[wakeKey][]pendingWake{},
 	}
 }
 
@@ -170,6 +172,8 @@ func (l *ledger) reported(p *process, m port.Message) {
 		l.w.violate("messages decode", "a message of the inbox cannot be read: %v", err)
 	case in.Command != nil:
 		l.w.path(PathQueued)
+	case in.Wake != nil:
+		l.woken(p, in.Wake.Workflow, m)
 	case in.Completion != nil:
 		c := in.Completion
 		key := port.RecordKey{Workflow: c.Workflow, Task: c.Task, Attempt: max(c.Attempt, 1)}
