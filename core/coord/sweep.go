@@ -12,8 +12,9 @@ import (
 	"jobq/core/port"
 )
 
-// sweepBatch bounds the rows that are taken up at a time.
-const sweepBatch = 256
+// sweepBatch bounds the rows that are taken up at a time. To know the oldest an
+// index may have to read all that are due, so that few turns are better than many.
+const sweepBatch = 2048
 
 // Sweep looks at every workflow and claim that is due, and does whatever the
 // state still says. It returns how many rows it took up. Nothing depends on a
@@ -31,7 +32,9 @@ func (c *Coordinator) Sweep(ctx context.Context) (int, error) {
 		}
 		failed := make([]error, len(rows))
 		c.sched.Parallel(ctx, len(rows), c.o.Parallel, func(ctx context.Context, i int) {
-			failed[i] = c.sweepRow(ctx, rows[i])
+			if ctx.Err() == nil { // else the next sweep begins with it
+				failed[i] = c.sweepRow(ctx, rows[i])
+			}
 		})
 		total += len(rows)
 		errs = append(errs, failed...)

@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,36 @@ func TestAFlagOnNothingIsMetOnce(t *testing.T) {
 		}
 		if due, err := index.DueBefore(ctx, time.Now().Add(time.Hour), 10); len(due) > 0 || err != nil {
 			t.Errorf("due after a sweep: %v, %v; want none", due, err)
+		}
+	})
+}
+
+// To know the oldest due rows Azure's index reads all of them.
+func TestASweepReadsTheDueRowsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1500
+		ctx := t.Context()
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Know(graph("A"))
+		client := w.Start("client")
+		for i := range n {
+			mustSubmit(t, client, fmt.Sprintf("w%04d", i), graph("A"))
+		}
+		time.Sleep(2 * time.Hour)
+		var looks atomic.Int32
+		sweeper := w.Start("sweeper", func(c faults.Call) faults.Fate {
+			if c.Op == "Index.DueBefore" {
+				looks.Add(1)
+			}
+			return faults.Fate{}
+		})
+		if rows, err := sweeper.Sweep(ctx); rows != n || err != nil {
+			t.Fatalf("Sweep = %d rows, %v, want %d", rows, err, n)
+		}
+		if got := looks.Load(); got != 1 {
+			t.Errorf("the due rows were read %d times, want once", got)
 		}
 	})
 }
