@@ -25,7 +25,7 @@ const untilInOwnSession = `until [ "$(cut -d' ' -f6 /proc/$!/stat 2>/dev/null)" 
 func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 	t.Parallel()
 	h := proctest.NewFifo(t)
-	runID := t.Name()
+	runID := proctest.RunID(t)
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
 		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
@@ -43,7 +43,7 @@ func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 
 func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	t.Parallel()
-	runID := t.Name() + "/1.1"
+	runID := proctest.RunID(t) + "/1.1"
 	h := proctest.NewFifo(t)
 	run := start(t.Context(), t, proc.Spec{
 		// Both stop themselves: a process in the middle of exec shows no environment.
@@ -79,7 +79,7 @@ func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 
 func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
 	t.Parallel()
-	runID := t.Name()
+	runID := proctest.RunID(t)
 	run := start(t.Context(), t, proc.Spec{
 		Command: "exec sleep 600",
 		Env:     append(environment("BIG="+strings.Repeat("JOBQ_RUN_ID=", 8000)), proc.RunIDVariable+"="+runID),
@@ -95,19 +95,19 @@ func TestAProcessThatStartsProgramsWithoutEndIsKilled(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h := proctest.NewFifo(t)
+	h, runID := proctest.NewFifo(t), proctest.RunID(t)
 	for range 30 {
 		res := proc.Run(t.Context(), proc.Spec{
 			Command: h.Hold() + "setsid " + script + " & " + untilInOwnSession,
-			Env:     environment(proc.RunIDVariable + "=" + t.Name()),
+			Env:     environment(proc.RunIDVariable + "=" + runID),
 		})
-		if !res.Success() || !h.Held() {
-			t.Fatalf("Run = %+v with the script alive: %v, want success and a script that lives on", res, h.Held())
+		if held := h.Held(t); !res.Success() || !held {
+			t.Fatalf("Run = %+v with the script alive: %v, want success and a script that lives on", res, held)
 		}
-		if err := proc.KillByRunID(t.Context(), t.Name()); err != nil {
+		if err := proc.KillByRunID(t.Context(), runID); err != nil {
 			t.Fatal(err)
 		}
-		if h.Held() {
+		if h.Held(t) {
 			t.Fatal("the script is alive after KillByRunID")
 		}
 	}
