@@ -28,7 +28,7 @@ func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 	runID := proctest.RunID(t)
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
+		Command: "setsid sh -c 'exec 9>" + proctest.Quote(h.Path) + "; echo ready >&9; while :; do echo more; done' & " +
 			"echo done; " + untilInOwnSession,
 		Env: environment(proc.RunIDVariable + "=" + runID), Stdout: &out, Drain: 20 * time.Millisecond,
 	})
@@ -47,7 +47,7 @@ func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	h := proctest.NewFifo(t)
 	run := start(t.Context(), t, proc.Spec{
 		// Both stop themselves: a process in the middle of exec shows no environment.
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo $$ >&9; echo ready >&9; kill -STOP $$' & kill -STOP $$",
+		Command: "setsid sh -c 'exec 9>" + proctest.Quote(h.Path) + "; echo $$ >&9; echo ready >&9; kill -STOP $$' & kill -STOP $$",
 		Env:     environment("X_"+proc.RunIDVariable+"=other", proc.RunIDVariable+"="+runID),
 	})
 	h.Await(t, "ready")
@@ -98,7 +98,7 @@ func TestAProcessThatStartsProgramsWithoutEndIsKilled(t *testing.T) {
 	h, runID := proctest.NewFifo(t), proctest.RunID(t)
 	for range 30 {
 		res := proc.Run(t.Context(), proc.Spec{
-			Command: h.Hold() + "setsid " + script + " & " + untilInOwnSession,
+			Command: h.Hold() + "setsid " + proctest.Quote(script) + " & " + untilInOwnSession,
 			Env:     environment(proc.RunIDVariable + "=" + runID),
 		})
 		if held := h.Held(t); !res.Success() || !held {

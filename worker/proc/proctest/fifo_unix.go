@@ -49,7 +49,13 @@ func NewFifo(t testing.TB) *Fifo {
 }
 
 // Hold returns the shell text that opens the pipe as descriptor 9.
-func (f *Fifo) Hold() string { return "exec 9>" + f.Path + "; " }
+func (f *Fifo) Hold() string { return "exec 9>" + Quote(f.Path) + "; " }
+
+// Quote returns a path as a word of shell text, also between single quotes: the folder
+// for temporary files may have any name.
+func Quote(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path) + `"`
+}
 
 // Text returns what was read so far.
 func (f *Fifo) Text() string { return f.text.String() }
