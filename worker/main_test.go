@@ -60,7 +60,7 @@ const (
 	inbox  = "proj-workflow-completions"
 	prefix = "local/proj"
 	// patience bounds every wait; a sound test comes nowhere near it.
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 // rig is a store and a configuration of a worker on it.
@@ -178,6 +178,19 @@ func (r *rig) log(name string) string {
 		r.t.Fatal(err)
 	}
 	return string(body)
+}
+
+func (r *rig) record(key port.RecordKey) msg.AttemptRecord {
+	r.t.Helper()
+	stored, err := r.store.Port().Records.Read(r.t.Context(), key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec, err := msg.DecodeRecord(stored.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rec
 }
 
 func (r *rig) row(c port.CancelRequest) {

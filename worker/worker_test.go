@@ -221,8 +221,9 @@ func TestACancelEndsTheWholeGroup(t *testing.T) {
 func TestATimeLimitEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	c := r.run(cmd("echo late >&2; sleep 300"), func(m *msg.Task) { m.TimeoutSeconds = 0.3 })
-	if c.Reason != msg.TimedOut || c.Error != "stopped at its time limit of 300ms: it wrote: late" {
+	// Any machine starts a shell within the limit.
+	c := r.run(cmd("echo late >&2; sleep 300"), func(m *msg.Task) { m.TimeoutSeconds = 4.3 })
+	if c.Reason != msg.TimedOut || c.Error != "stopped at its time limit of 4.3s: it wrote: late" {
 		t.Errorf("completion = %+v, want timed out", c)
 	}
 }
@@ -240,15 +241,18 @@ func TestAStoppedWorkerLeavesItsTaskToTheNext(t *testing.T) {
 	}
 	stop()
 	fifo.AwaitEnd(t)
-	began := time.Now()
+	// Nothing is left that would have to time out.
+	if rec := r.record(port.RecordKey{Workflow: "w", Task: "t", Attempt: 1}); !rec.Free {
+		t.Errorf("after the stop the record is %+v, want it free", rec)
+	}
+	if ds, err := r.queues.Queue("cpu").Peek(t.Context(), 2); err != nil || len(ds) != 1 {
+		t.Errorf("after the stop the queue shows %d messages, %v, want the one", len(ds), err)
+	}
 	stopSecond := r.start()
 	defer stopSecond()
 	c := r.next()
 	if !c.Success || c.Start != 2 || c.Attempt != 1 {
 		t.Errorf("completion = %+v, want success of start 2 of the same attempt", c)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the next worker needed %v, want no timeout", took)
 	}
 }
 
@@ -330,14 +334,15 @@ func TestWhatSurvivedALostStartIsKilledBeforeTheNext(t *testing.T) {
 	r := newRig(t)
 	fifo := proctest.NewFifo(t)
 	orphan := exec.Command("/bin/sh", "-c", fifo.Hold()+"echo up >&9; sleep 300")
-	orphan.Env = append(os.Environ(), "JOBQ_RUN_ID=lost")
+	runID := proctest.RunID(t)
+	orphan.Env = append(os.Environ(), "JOBQ_RUN_ID="+runID)
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer orphan.Wait()
 	defer orphan.Process.Kill()
 	fifo.Await(t, "up")
-	body, err := msg.EncodeRecord(msg.AttemptRecord{Start: 1, TTL: time.Nanosecond, RunID: "lost"})
+	body, err := msg.EncodeRecord(msg.AttemptRecord{Start: 1, TTL: time.Nanosecond, RunID: runID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,22 +73,27 @@ func TestHostileConditionsEnd(t *testing.T) {
 		"unknown names":              repeated("inputs.trai_00001", " or "),
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
-			outcome := "refused"
-			program, faults := cond.CompileTolerant(source, parents)
-			if len(faults) == 0 {
-				result := program.Evaluate(inputs)
-				outcome = result.Outcome.String()
-				if strings.Contains(result.Reason, "internal") {
-					t.Error(result.Reason)
+			outcome, took := "", time.Duration(0)
+			// A machine that was busy with something else may try again.
+			for try := 0; try == 0 || took > 5*time.Second*slowdown && try < 3; try++ {
+				start := time.Now()
+				outcome = "refused"
+				program, faults := cond.CompileTolerant(source, parents)
+				if len(faults) == 0 {
+					result := program.Evaluate(inputs)
+					outcome = result.Outcome.String()
+					if strings.Contains(result.Reason, "internal") {
+						t.Error(result.Reason)
+					}
 				}
-			}
-			for _, fault := range faults {
-				if strings.Contains(fault.Message, "internal") {
-					t.Error(fault)
+				for _, fault := range faults {
+					if strings.Contains(fault.Message, "internal") {
+						t.Error(fault)
+					}
 				}
+				took = time.Since(start)
 			}
-			if took := time.Since(start); took > 5*time.Second*slowdown {
+			if took > 5*time.Second*slowdown {
 				t.Errorf("took %v", took)
 			} else {
 				t.Log(outcome, took)

@@ -90,7 +90,7 @@ func TestLatencyOfOneCompletion(t *testing.T) {
 	serving(t, []faults.Decide{callTakes(10*time.Millisecond, &armed)}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
 		mustSubmit(t, c, "w", diamond())
 		w.Take(t.Context())
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + offBeat)
 		armed.Store(true)
 		time.Sleep(10 * time.Second)
 		report(t, w, "w", "A")

@@ -30,7 +30,7 @@ func TestALeaseWithoutAnAnswer(t *testing.T) {
 		})
 		mustSubmit(t, c, "w", diamond())
 		stop := serve(t, c)
-		time.Sleep(time.Second)
+		time.Sleep(offBeat)
 		hang.Store(true)
 		for hang.Load() {
 			time.Sleep(time.Second)

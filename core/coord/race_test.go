@@ -156,7 +156,7 @@ func TestOldMessagesDoNotTakeTheTimeOfNewOnes(t *testing.T) {
 			}
 		})
 		report(t, w, "w", "A")
-		time.Sleep(time.Second)
+		time.Sleep(offBeat)
 		report(t, w, "w", "B") // has waited for 27 s when its turn comes
 		time.Sleep(24 * time.Second)
 		report(t, w, "w", "C") // for 4 s

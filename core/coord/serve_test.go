@@ -61,6 +61,10 @@ func slowSaves(wf string, d time.Duration) faults.Decide {
 	}
 }
 
+// offBeat is a pause after which a test shares no instant with what a coordinator does
+// every second, or every quarter of one, from the start of Serve on.
+const offBeat = 1100 * time.Millisecond
+
 func TestASlowWorkflowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
@@ -76,13 +80,11 @@ func TestASlowWorkflowHoldsUpNoOther(t *testing.T) {
 		armed.Store(true)
 		report(t, w, "slow", "A")
 		report(t, w, "fast", "A")
-		time.Sleep(time.Second)
+		time.Sleep(offBeat)
 		// The first round is still at the slow workflow.
 		report(t, w, "fast", "B")
 		report(t, w, "slow", "A")
-		// Marks are stored at whole seconds: neither the report of C nor the look
-		// at its effect may share an instant with that.
-		time.Sleep(1250 * time.Millisecond)
+		time.Sleep(offBeat)
 		expect(t, w, "after two seconds", "fast running   A:completed B:completed C:running D:pending")
 		report(t, w, "fast", "C")
 		time.Sleep(500 * time.Millisecond)
@@ -125,7 +127,7 @@ func TestWakesGrowRare(t *testing.T) {
 		mustSubmit(t, c, "w", diamond())
 		down.Store(true)
 		report(t, w, "w", "A")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + offBeat)
 		// 1 + 2 + 4 + ... + 256 s, then every five minutes.
 		if got := c.Count()["wakes"]; got < 15 || got > 20 {
 			t.Errorf("%d wakes in an hour, want about 20", got)
@@ -155,7 +157,7 @@ func TestStoppingFinishesTheRound(t *testing.T) {
 		})
 		mustSubmit(t, c, "w", diamond())
 		stop := serve(t, c)
-		time.Sleep(time.Second)
+		time.Sleep(offBeat)
 		slow.Store(true)
 		report(t, w, "w", "A")
 		time.Sleep(time.Second)
@@ -183,7 +185,7 @@ func TestTheLeaseHasOneHolder(t *testing.T) {
 		two := w.Start("two")
 		stopOne, stopTwo := serve(t, one), serve(t, two)
 		mustSubmit(t, one, "w", diamond())
-		time.Sleep(10 * time.Minute) // far longer than a lease
+		time.Sleep(10*time.Minute + offBeat) // far longer than a lease
 		report(t, w, "w", "A")
 		time.Sleep(5 * time.Second)
 		drained := map[string]int64{"one": one.Count()["received"], "two": two.Count()["received"]}
@@ -218,7 +220,7 @@ func TestServeRepairsWhatAnotherLeft(t *testing.T) {
 			t.Fatal("the submission did not stop")
 		}
 		expect(t, w, "at first", "w pending   A:ready B:pending C:pending D:pending")
-		time.Sleep(3 * time.Minute)
+		time.Sleep(3*time.Minute + offBeat)
 		expect(t, w, "after a sweep", "w running   A:running B:pending C:pending D:pending")
 		if n := c.Count()["repairs_claim"]; n != 1 {
 			t.Errorf("%d claims were repaired, want 1", n)

@@ -30,7 +30,7 @@ func TestARoundKeepsWithinTheLockOfItsQueue(t *testing.T) {
 		})
 		mustSubmit(t, c, "w", diamond())
 		stop := serve(t, c)
-		time.Sleep(time.Second)
+		time.Sleep(offBeat)
 		hangs.Store(true)
 		report(t, w, "w", "A")
 		time.Sleep(20 * time.Second)

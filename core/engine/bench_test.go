@@ -96,19 +96,25 @@ func BenchmarkChange(b *testing.B) {
 }
 
 // TestChangeIsCheapAtEverySize has a bound of four times what DESIGN §12 wants,
-// so that a busy machine does not fail it; work that grows with the number of
-// tasks would exceed it many times.
+// so that a busy machine does not fail it, and takes the best of several runs; work
+// that grows with the number of tasks would exceed it many times.
 func TestChangeIsCheapAtEverySize(t *testing.T) {
 	t.Parallel()
 	if raceDetector {
 		t.Skip("not a measure under the race detector")
 	}
+	const limit = 40 * time.Microsecond
 	for shape, define := range shapes {
 		p := newPlan(t, define(50_000))
-		start := time.Now()
-		changes := runAll(t, p)
-		if cost := time.Since(start) / time.Duration(changes); cost > 40*time.Microsecond {
-			t.Errorf("%s: %s a change", shape, cost)
+		best := time.Hour
+		for began := time.Now(); best > limit && time.Since(began) < 20*time.Second; {
+			start := time.Now()
+			changes := runAll(t, p)
+			best = min(best, time.Since(start)/time.Duration(changes))
+		}
+		t.Logf("%s: %s a change", shape, best)
+		if best > limit {
+			t.Errorf("%s: %s a change, want at most %s", shape, best, limit)
 		}
 	}
 }

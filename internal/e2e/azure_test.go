@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	emulator.Close()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
 	os.Exit(code)
 }
 

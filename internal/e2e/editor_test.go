@@ -121,7 +121,7 @@ func (e *editor) request(method string, params any) {
 // await takes messages until one matches, answering what the server asks.
 func (e *editor) await(what string, match func(lspMessage) bool) {
 	e.t.Helper()
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		select {

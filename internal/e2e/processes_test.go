@@ -57,7 +57,7 @@ func TestSeparateProcessesSurviveKills(t *testing.T) {
 	}
 	wg.Go(func() { h.commandsAtRandom(ctx, rand.New(rand.NewPCG(seed, 9)), file) })
 
-	deadline := time.Now().Add(4 * time.Minute)
+	deadline := time.Now().Add(8 * time.Minute)
 	for h.status("rna").Status != "completed" && time.Now().Before(deadline) {
 		<-time.After(200 * time.Millisecond)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,15 +17,18 @@ import (
 	"time"
 )
 
+// built is the folder of the program that buildOnce made, for TestMain to remove.
+var built string
+
 var buildOnce = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("JOBQ_BIN"); path != "" {
-		return path, nil
+		return filepath.Abs(path)
 	}
-	dir, err := os.MkdirTemp("", "jobq-e2e-")
-	if err != nil {
+	var err error
+	if built, err = os.MkdirTemp("", "jobq-e2e-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "jobq")
+	path := filepath.Join(built, "jobq")
 	cmd := exec.Command("go", "build", "-o", path, "jobq/cmd/jobq")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -56,10 +60,20 @@ func newHome(t testing.TB) *home {
 func (h *home) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.bin, args...)
 	cmd.Dir = h.dir
-	cmd.Env = append(append(os.Environ(), "JOBQ_HOME="+h.path), h.env...)
+	cmd.Env = append(append(outside(), "JOBQ_HOME="+h.path), h.env...)
 	// A program that a test leaves behind must not outlive it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
+}
+
+// outside is the environment of the tests without what says where an installation is:
+// a developer may have one of his own.
+func outside() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return slices.ContainsFunc([]string{"JOBQ_", "AZURE_", "BLOB_PORT=", "QUEUE_PORT=", "TABLE_PORT="}, func(name string) bool {
+			return strings.HasPrefix(v, name)
+		})
+	})
 }
 
 // result is what one run of the program printed and how it ended.

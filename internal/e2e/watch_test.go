@@ -38,7 +38,7 @@ func TestWatchFitsATerminal(t *testing.T) {
 
 	socket := fmt.Sprintf("jobq-e2e-%d", os.Getpid())
 	tmux := func(args ...string) string {
-		out, err := exec.CommandContext(ctx, "tmux", append([]string{"-L", socket}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "tmux", append([]string{"-f", "/dev/null", "-L", socket}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Logf("tmux %v: %v %s", args, err, out)
 		}
@@ -46,7 +46,7 @@ func TestWatchFitsATerminal(t *testing.T) {
 	}
 	defer tmux("kill-server")
 	tmux("new-session", "-d", "-x", "80", "-y", "24", "-e", "JOBQ_HOME="+h.path, h.bin+" watch wide")
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience)
 	for {
 		screen := tmux("capture-pane", "-p")
 		if strings.Contains(screen, "/1101") && strings.Contains(screen, "measure-") {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobq/core/coord"
@@ -160,14 +161,16 @@ func BenchmarkFarCompletion(b *testing.B) {
 	b.ReportMetric(slices.Max(all), "ms-at-most")
 }
 
-// TestFarStore runs both on few messages. Of the time it holds only what every
-// machine can do: a backlog takes a few calls, not one a message.
+// TestFarStore runs both on few messages, the backlog in virtual time: it takes a few
+// calls, not one a message.
 func TestFarStore(t *testing.T) {
 	t.Parallel()
-	w := fanIn(640)
-	if took, saves := drainFar(t, w); took > 640*latency || saves > 10 {
-		t.Errorf("%d completions took %v and %d saves", w.reports, took, saves)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := fanIn(640)
+		if took, saves := drainFar(t, w); took > 640*latency || saves > 10 {
+			t.Errorf("%d completions took %v and %d saves", w.reports, took, saves)
+		}
+	})
 	_, calls := alone(t, 3)
 	save, send := slices.Index(calls, "States.Save"), slices.Index(calls, "Queue.Send")
 	if save < 0 || send < save {

@@ -49,7 +49,7 @@ func playSlowTerm() {
 // playDyingWorker runs one command and is killed by the test while it runs.
 func playDyingWorker() {
 	proc.Run(context.Background(), proc.Spec{
-		Command: "exec 9>" + os.Getenv("FIFO") + "; echo ready >&9; exec sleep 600",
+		Command: `exec 9>"$FIFO"; echo ready >&9; exec sleep 600`,
 		Env:     os.Environ(),
 		Grace:   time.Second,
 	})

@@ -151,7 +151,7 @@ func TestRunDeliversEveryByte(t *testing.T) {
 			// The drain is shorter than the slow writer needs: the bound is on
 			// waiting for data, never on data that is there.
 			res := proc.Run(t.Context(), proc.Spec{
-				Command: "cat " + file, Env: environment(), Stdout: writer(&got), Drain: time.Millisecond,
+				Command: "cat " + proctest.Quote(file), Env: environment(), Stdout: writer(&got), Drain: time.Millisecond,
 			})
 			if !res.Success() || res.LeakedPipe || !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("Run = %+v with %d bytes, want success, no leak and the %d bytes of the file", res, got.Len(), len(want))
@@ -197,7 +197,7 @@ func TestRunEndsWhatTheCommandLeftBehind(t *testing.T) {
 	h := proctest.NewFifo(t)
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
-		Command: "(exec 9>" + h.Path + "; echo ready >&9; exec sleep 600) & echo done",
+		Command: "(exec 9>" + proctest.Quote(h.Path) + "; echo ready >&9; exec sleep 600) & echo done",
 		Env:     environment(), Stdout: &out, Drain: proctest.Patience,
 	})
 	if !res.Success() || res.LeakedPipe || out.String() != "done\n" {
@@ -378,7 +378,7 @@ func TestRunDoesNotStartUnderAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errTimeLimit)
 	file := filepath.Join(t.TempDir(), "started")
-	res := proc.Run(ctx, proc.Spec{Command: ": >" + file})
+	res := proc.Run(ctx, proc.Spec{Command: ": >" + proctest.Quote(file)})
 	if res.Reason != proc.Cancelled || !errors.Is(res.Cause, errTimeLimit) || !res.Started.IsZero() || res.Success() {
 		t.Errorf("Run = %+v, want cancelled by the time limit and not started", res)
 	}
@@ -394,7 +394,7 @@ func TestRunHandsDownNoOtherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	for _, command := range []string{"[ /dev/fd/0 -ef /dev/null ]", "for f in /dev/fd/*; do [ $f -ef " + lock.Name() + " ] && exit 1; done; exit 0"} {
+	for _, command := range []string{"[ /dev/fd/0 -ef /dev/null ]", "for f in /dev/fd/*; do [ $f -ef " + proctest.Quote(lock.Name()) + " ] && exit 1; done; exit 0"} {
 		if res := proc.Run(t.Context(), proc.Spec{Command: command, Env: environment()}); !res.Success() {
 			t.Errorf("Run(%q) = %+v, want success", command, res)
 		}

@@ -25,10 +25,10 @@ const untilInOwnSession = `until [ "$(cut -d' ' -f6 /proc/$!/stat 2>/dev/null)" 
 func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 	t.Parallel()
 	h := proctest.NewFifo(t)
-	runID := t.Name()
+	runID := proctest.RunID(t)
 	var out bytes.Buffer
 	res := proc.Run(t.Context(), proc.Spec{
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo ready >&9; while :; do echo more; done' & " +
+		Command: "setsid sh -c 'exec 9>" + proctest.Quote(h.Path) + "; echo ready >&9; while :; do echo more; done' & " +
 			"echo done; " + untilInOwnSession,
 		Env: environment(proc.RunIDVariable + "=" + runID), Stdout: &out, Drain: 20 * time.Millisecond,
 	})
@@ -43,11 +43,11 @@ func TestRunDoesNotWaitForAPipeThatLeftTheGroup(t *testing.T) {
 
 func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 	t.Parallel()
-	runID := t.Name() + "/1.1"
+	runID := proctest.RunID(t) + "/1.1"
 	h := proctest.NewFifo(t)
 	run := start(t.Context(), t, proc.Spec{
 		// Both stop themselves: a process in the middle of exec shows no environment.
-		Command: "setsid sh -c 'exec 9>" + h.Path + "; echo $$ >&9; echo ready >&9; kill -STOP $$' & kill -STOP $$",
+		Command: "setsid sh -c 'exec 9>" + proctest.Quote(h.Path) + "; echo $$ >&9; echo ready >&9; kill -STOP $$' & kill -STOP $$",
 		Env:     environment("X_"+proc.RunIDVariable+"=other", proc.RunIDVariable+"="+runID),
 	})
 	h.Await(t, "ready")
@@ -79,7 +79,7 @@ func TestSurvivorsAreFoundByTheirRunID(t *testing.T) {
 
 func TestARunIDBehindALargeEnvironmentIsFound(t *testing.T) {
 	t.Parallel()
-	runID := t.Name()
+	runID := proctest.RunID(t)
 	run := start(t.Context(), t, proc.Spec{
 		Command: "exec sleep 600",
 		Env:     append(environment("BIG="+strings.Repeat("JOBQ_RUN_ID=", 8000)), proc.RunIDVariable+"="+runID),
@@ -95,19 +95,19 @@ func TestAProcessThatStartsProgramsWithoutEndIsKilled(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec \"$0\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h := proctest.NewFifo(t)
+	h, runID := proctest.NewFifo(t), proctest.RunID(t)
 	for range 30 {
 		res := proc.Run(t.Context(), proc.Spec{
-			Command: h.Hold() + "setsid " + script + " & " + untilInOwnSession,
-			Env:     environment(proc.RunIDVariable + "=" + t.Name()),
+			Command: h.Hold() + "setsid " + proctest.Quote(script) + " & " + untilInOwnSession,
+			Env:     environment(proc.RunIDVariable + "=" + runID),
 		})
-		if !res.Success() || !h.Held() {
-			t.Fatalf("Run = %+v with the script alive: %v, want success and a script that lives on", res, h.Held())
+		if held := h.Held(t); !res.Success() || !held {
+			t.Fatalf("Run = %+v with the script alive: %v, want success and a script that lives on", res, held)
 		}
-		if err := proc.KillByRunID(t.Context(), t.Name()); err != nil {
+		if err := proc.KillByRunID(t.Context(), runID); err != nil {
 			t.Fatal(err)
 		}
-		if h.Held() {
+		if h.Held(t) {
 			t.Fatal("the script is alive after KillByRunID")
 		}
 	}

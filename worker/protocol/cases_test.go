@@ -85,14 +85,17 @@ func claimCases() []protocolCase {
 			}
 		}},
 		{name: "a held record is left alone until it is stale", run: func(t *testing.T, r *rig) {
-			r.putRecord("somebody", msg.AttemptRecord{Start: 1, TTL: 3 * time.Second, RunID: "old"})
+			r.putRecord("somebody", msg.AttemptRecord{Start: 1, TTL: time.Hour, RunID: "old"})
 			r.push()
-			began := time.Now()
 			r.expect("held", r.handle(t.Context()), protocol.Returned)
 			r.model.runs(t, 0)
 			if rec, stored := r.record(); rec.RunID != "old" || stored.Owner != "somebody" {
 				t.Errorf("record = %+v of %q, want it untouched", rec, stored.Owner)
 			}
+			// From its last beat on the holder says nothing.
+			began := time.Now()
+			r.changeRecord("somebody", func(rec *msg.AttemptRecord) { rec.TTL = 3 * time.Second })
+			r.push() // the first message waits for the hour to end
 			for r.handle(t.Context()) != protocol.Done {
 			}
 			// The service has whole seconds.
@@ -287,8 +290,8 @@ const beating = 3 * time.Second
 func runCases() []protocolCase {
 	cases := []protocolCase{
 		// C06: whatever was renewed on the way, the newest receipt settles.
-		{name: "a command of three lock times keeps record and message", lock: 2 * beating, run: func(t *testing.T, r *rig) {
-			r.model.run = r.model.lasting(6*beating, 0)
+		{name: "a command of three lock times keeps record and message", lock: 3 * beating, run: func(t *testing.T, r *rig) {
+			r.model.run = r.model.lasting(9*beating, 0)
 			r.push()
 			r.expect("delivery", r.handle(t.Context()), protocol.Done)
 			if c := r.completion(); !c.Success || c.Attempt != 1 || c.Start != 1 {
@@ -297,7 +300,7 @@ func runCases() []protocolCase {
 			r.model.runs(t, 1)
 			r.left(0)
 			if r.model.beats < 3 {
-				t.Errorf("the guardian heard of %d beats in %v", r.model.beats, 6*beating)
+				t.Errorf("the guardian heard of %d beats in %v", r.model.beats, 9*beating)
 			}
 		}},
 		{name: "a planned stop gives the attempt back", run: func(t *testing.T, r *rig) {

@@ -7,6 +7,8 @@ package proctest
 
 import (
 	"bytes"
+	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +18,7 @@ import (
 )
 
 // Patience bounds every wait of this package; a sound test comes nowhere near it.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Fifo is a named pipe that commands hold open for writing (`exec 9>PATH`). Its
 // reader sees what they write and, as its end, that none of them is alive.
@@ -47,7 +49,13 @@ func NewFifo(t testing.TB) *Fifo {
 }
 
 // Hold returns the shell text that opens the pipe as descriptor 9.
-func (f *Fifo) Hold() string { return "exec 9>" + f.Path + "; " }
+func (f *Fifo) Hold() string { return "exec 9>" + Quote(f.Path) + "; " }
+
+// Quote returns a path as a word of shell text, also between single quotes: the folder
+// for temporary files may have any name.
+func Quote(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path) + `"`
+}
 
 // Text returns what was read so far.
 func (f *Fifo) Text() string { return f.text.String() }
@@ -83,17 +91,41 @@ func (f *Fifo) AwaitEnd(t testing.TB) {
 	}
 }
 
-// Held reports whether a process holds the pipe now.
-func (f *Fifo) Held() bool {
-	f.read.SetReadDeadline(time.Now().Add(time.Millisecond))
-	for buf := make([]byte, 512); ; {
-		n, err := f.read.Read(buf)
-		f.text.Write(buf[:n])
-		if n == 0 {
-			return os.IsTimeout(err)
-		}
+// Held reports whether a process holds the pipe now. It asks the system and not a
+// deadline, which may pass before a busy machine has looked at all.
+func (f *Fifo) Held(t testing.TB) (held bool) {
+	t.Helper()
+	f.read.SetReadDeadline(time.Time{})
+	conn, err := f.read.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
 	}
+	var failed error
+	err = conn.Read(func(fd uintptr) bool {
+		for buf := make([]byte, 512); ; {
+			n, err := syscall.Read(int(fd), buf)
+			switch {
+			case n > 0:
+				f.text.Write(buf[:n])
+			case err == syscall.EINTR:
+			case err == nil || err == syscall.EAGAIN:
+				held = err != nil // without a writer the pipe is at its end
+				return true
+			default:
+				failed = err
+				return true
+			}
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return held
 }
+
+// RunID returns a run id that no other test has, and none of another run of the tests
+// on this machine: whoever looks for a run id meets every process.
+func RunID(t testing.TB) string { return t.Name() + "/" + rand.Text() }
 
 // Eventually polls until done returns true, or fails the test.
 func Eventually(t testing.TB, what string, done func() bool) {
