@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/port"
 	"jobq/store/memory"
@@ -143,14 +144,21 @@ func (r *rig) pushTo(queue, name string, kwargs []msg.Kwarg, edits ...func(*msg.
 	}
 }
 
-// next returns the next completion.
+// next returns the next completion. A connection that is lost while it waits is
+// made again.
 func (r *rig) next() msg.Completion {
 	r.t.Helper()
 	if err := r.queues.Ensure(r.t.Context(), inbox); err != nil {
 		r.t.Fatal(err)
 	}
 	q := r.queues.Queue(inbox)
-	ds, err := q.Receive(r.t.Context(), port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: patience})
+	o := port.ReceiveOptions{Max: 1, Lock: time.Minute, Wait: patience}
+	ds, err := q.Receive(r.t.Context(), o)
+	for range 3 {
+		if fault.Is(err, fault.Unavailable) {
+			ds, err = q.Receive(r.t.Context(), o)
+		}
+	}
 	if err != nil || len(ds) != 1 {
 		r.t.Fatalf("no completion: %v", err)
 	}
