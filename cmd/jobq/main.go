@@ -9,12 +9,16 @@ import (
 	"syscall"
 
 	"jobq/internal/cli"
+	"jobq/internal/reaper"
 	"jobq/worker/guard"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == guard.Verb {
 		os.Exit(guard.Main(os.Stdin, os.Stdout))
+	}
+	if code, ran := reaper.Run(os.Stderr); ran {
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	// The first signal asks for a clean stop. After it the signals have their

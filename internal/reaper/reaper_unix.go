@@ -1,0 +1,104 @@
+//go:build unix
+
+package reaper
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// Run does nothing and returns false unless this process is process 1. Else it
+// runs this program, with the same arguments, as another process, and returns the
+// exit code of that: 128 and the number of the signal where one ended it. It must
+// be called before anything else starts processes.
+func Run(stderr io.Writer) (code int, ran bool) {
+	if os.Getpid() != 1 {
+		return 0, false
+	}
+	executable, err := os.Executable()
+	if err == nil {
+		code, err = serve(executable, os.Args)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "jobq: as process 1 it could not start itself again: %v\n", err)
+		return 1, true
+	}
+	return code, true
+}
+
+// serve runs a program to its end and collects every process that dies meanwhile.
+func serve(path string, args []string) (code int, err error) {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals)
+	defer signal.Stop(signals)
+	child, err := os.StartProcess(path, args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: apart()})
+	if err != nil {
+		return 0, err
+	}
+	ended := make(chan struct{})
+	forwarded := make(chan struct{})
+	go func() {
+		defer close(forwarded)
+		for {
+			select {
+			case s := <-signals:
+				forward(child.Pid, s)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	status, err := collect(child.Pid)
+	close(ended)
+	<-forwarded
+	if err != nil {
+		return 0, err
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return status.ExitStatus(), nil
+}
+
+// apart gives the program a process group of its own, in front of the terminal if
+// there is one: what is typed there then reaches it once, and not a second time
+// through us.
+func apart() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {
+		a.Foreground, a.Ctty = true, stdin
+	}
+	return a
+}
+
+// forward passes s on, unless it is about us: a child that changed, the runtime's
+// own preemption, a terminal that we are not in front of.
+func forward(pid int, s os.Signal) {
+	n, ok := s.(syscall.Signal)
+	switch {
+	case !ok, n == syscall.SIGCHLD, n == syscall.SIGURG, n == syscall.SIGTTIN, n == syscall.SIGTTOU, n == syscall.SIGPIPE:
+		return
+	}
+	_ = syscall.Kill(pid, n) // it may be gone: then we end next
+}
+
+// collect waits for every child, its own and inherited ones, until pid has ended.
+func collect(pid int) (syscall.WaitStatus, error) {
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, fmt.Errorf("waiting for process %d: %w", pid, err)
+		case got == pid && (status.Exited() || status.Signaled()):
+			return status, nil
+		}
+	}
+}
