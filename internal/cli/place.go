@@ -91,7 +91,8 @@ func (a *app) prefix() (storage, prefix string, err error) {
 // parsePlace cuts "storage/name" into its two parts.
 func parsePlace(source, kind, text string) (storage, name string, err error) {
 	if strings.ContainsAny(text, ";=") || strings.Contains(text, "://") && !strings.HasPrefix(text, "sb://") {
-		return "", "", fault.Newf(fault.Invalid, "%s: %q looks like a connection string or an address", source, text).
+		// It may hold a key: the text is not repeated.
+		return "", "", fault.Newf(fault.Invalid, "%s: this looks like a connection string or an address", source).
 			WithRemedy("write the name of the account and a slash, such as myaccount/MyProject; connection strings come from the environment")
 	}
 	at := strings.LastIndex(text, "/")
