@@ -64,8 +64,10 @@ type Config struct {
 	// CompletionSendMaxAttempts bounds the sends of one completion (5).
 	CompletionSendMaxAttempts int
 	// StopPatience bounds each thing that is still tried for the store after a stop
-	// (30 s), but not writing down how a command ended.
+	// (30 s), but not writing down how a command ended: EndPatience bounds that, 0 is
+	// not at all. What is given up then begins again, as after a crash.
 	StopPatience time.Duration
+	EndPatience  time.Duration
 
 	// Cwd is the directory that a task's cwd is relative to; empty means ours.
 	Cwd string
@@ -187,7 +189,7 @@ func (w *Worker) serve(ctx context.Context) (err error) {
 		Owner: member.ID(), Worker: w.conf.Name, Prefix: w.conf.Prefix, Inbox: w.conf.Inbox,
 		Logger: w.conf.Logger, Lock: w.conf.Visibility, HeldByLife: len(inherit) > 0,
 		CrashLimit: w.conf.CrashLimit, CancelPoll: w.conf.CancelPollInterval,
-		SendAttempts: w.conf.CompletionSendMaxAttempts, Patience: w.patience(),
+		SendAttempts: w.conf.CompletionSendMaxAttempts, Patience: w.patience(), EndPatience: w.conf.EndPatience,
 		Jitter: rand.Float64, Observe: w.conf.OnEvent,
 	})
 	p := newPump(w.conf, handler, member)

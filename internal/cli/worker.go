@@ -115,17 +115,37 @@ func (a *app) work(ctx context.Context, storage string, queues []string) (err er
 		serving, cancel = context.WithTimeoutCause(serving, limit, errTimeLimit)
 		defer cancel()
 	}
-	w, err := worker.New(a.workerConfig(s, queues, a.observe(stop)))
+	var unwritten atomic.Int64
+	w, err := worker.New(a.workerConfig(s, queues, a.observe(stop, &unwritten)))
 	if err != nil {
 		return err
 	}
+	defer context.AfterFunc(serving, func() { a.sayStopping(serving) })()
 	a.log.Info("worker runs", obs.KeyPrefix, s.place, obs.KeyQueue, queues, obs.KeyVersion, version())
 	err = w.Run(serving)
 	a.log.Info("worker stopped", "because", cmp.Or(causeText(serving), "nothing was left to do"))
+	if n := int(unwritten.Load()); n > 0 {
+		return errors.Join(unwrittenError(n), homeRemedy(storage, err))
+	}
 	if err == nil && errors.Is(context.Cause(serving), errFailures) {
 		err = fault.Wrap(fault.Unavailable, errFailures, "the worker gave up").WithRemedy("look at the failed tasks: `jobq tasks --status failed`")
 	}
 	return err
+}
+
+// sayStopping says at the beginning of a stop how long it may take.
+func (a *app) sayStopping(serving context.Context) {
+	limit := "no limit"
+	if d := a.endPatience(); d > 0 {
+		limit = seconds(d)
+	}
+	a.log.Info("worker is stopping; a second signal kills", "because", causeText(serving), "at_most", limit)
+}
+
+// unwrittenError says that n commands ended and nobody will know.
+func unwrittenError(n int) error {
+	return fault.Newf(fault.Unavailable, "the worker stopped before the store took how %s ended", count(n, "command")).
+		WithRemedy("nothing needs to be done about the tasks: they begin again; the log says what the store refused")
 }
 
 func causeText(ctx context.Context) string {
@@ -141,7 +161,7 @@ func (a *app) workerConfig(s *session, queues []string, onEvent func(protocol.Ev
 		Store: s.store, Prefix: s.place, Inbox: s.inbox, Queues: queues, Slots: a.slots(v.Int(config.Slots)), Logger: a.log,
 		Visibility: v.Duration(config.TaskVisibility), KillTimeout: a.killTimeout(), IdleTimeout: v.Duration(config.IdleTimeout),
 		MaxIdleBackoff: v.Duration(config.MaxIdleBackoff), CancelPollInterval: v.Duration(config.CancelPoll),
-		CompletionSendMaxAttempts: v.Int(config.SendAttempts), OnEvent: onEvent, Output: a.logOutput,
+		CompletionSendMaxAttempts: v.Int(config.SendAttempts), OnEvent: onEvent, Output: a.logOutput, EndPatience: a.endPatience(),
 	}
 }
 
@@ -154,14 +174,27 @@ func (a *app) killTimeout() time.Duration {
 	return -1
 }
 
+// writeTime is how long a worker that stops still tries to write down how commands
+// ended, after the time that these have.
+const writeTime = 10 * time.Second
+
+// endPatience is how long after a stop the store may refuse how commands ended; 0
+// is for ever.
+func (a *app) endPatience() time.Duration {
+	if d := a.killTimeout(); d > 0 {
+		return d + writeTime
+	}
+	return 0
+}
+
 // logOutput shows what tasks write to those who want to see every step.
 func (a *app) logOutput(l worker.OutputLine) {
 	a.log.Debug(l.Line, obs.KeyWorkflow, l.Workflow, obs.KeyTask, l.Task, "stream", l.Stream)
 }
 
-// observe returns a function that logs what happens to attempts and stops the
-// worker after too many failures in a row.
-func (a *app) observe(stop context.CancelCauseFunc) func(protocol.Event) {
+// observe returns a function that logs what happens to attempts, stops the worker
+// after too many failures in a row and counts what could not be written down.
+func (a *app) observe(stop context.CancelCauseFunc, unwritten *atomic.Int64) func(protocol.Event) {
 	limit := int64(a.values.Int(config.MaxFailures))
 	var failures atomic.Int64
 	return func(e protocol.Event) {
@@ -185,6 +218,9 @@ func (a *app) observe(stop context.CancelCauseFunc) func(protocol.Event) {
 			}
 		case protocol.GivenBack:
 			log.Info("task given back", obs.KeyError, e.Err)
+		case protocol.Unwritten:
+			unwritten.Add(1)
+			log.Error("the task ended, but the store did not take that; it begins again", obs.KeyError, e.Err)
 		case protocol.Refused:
 			a.log.Warn("message refused", obs.KeyQueue, e.Queue, obs.KeyError, e.Err)
 		}

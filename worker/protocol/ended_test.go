@@ -154,6 +154,52 @@ func TestHowACommandEndedIsWrittenWhateverItTakes(t *testing.T) {
 	}
 }
 
+// TestHowACommandEndedIsGivenUpAfterTheStop: where a bound is set the worker ends
+// within it of the stop, says what it could not write, and the command runs again.
+func TestHowACommandEndedIsGivenUpAfterTheStop(t *testing.T) {
+	t.Parallel()
+	for name, output := range map[string][]byte{
+		"its own blob":   []byte(`"` + strings.Repeat("x", 1<<20) + `"`),
+		"without output": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, memory.Options{}, func(t *testing.T, r *rig) {
+				f := r.withRecords(&flaky{})
+				r.port.Outputs = &awayBlobs{Blobs: r.port.Outputs, f: f}
+				ctx, stop := context.WithCancel(t.Context())
+				var stopped time.Time
+				time.AfterFunc(time.Hour, func() { stopped = time.Now(); f.set(true); stop() })
+				r.model.run = func(context.Context, protocol.Start) protocol.Outcome {
+					r.wait(time.Hour + time.Minute) // it ends a minute after it was asked to
+					out := exit(0)
+					out.Output = output
+					return out
+				}
+				var unwritten []error
+				r.conf.EndPatience, r.conf.Patience = 2*time.Minute, 10*time.Second
+				r.conf.Observe = func(e protocol.Event) {
+					if e.Kind == protocol.Unwritten {
+						unwritten = append(unwritten, e.Err)
+					}
+				}
+				r.push()
+				r.handle(ctx)
+				// Beside the end there are the record and the message to give back.
+				if took := time.Since(stopped); took < 2*time.Minute || took > 3*time.Minute {
+					t.Errorf("the worker ended %v after the stop, want it after EndPatience", took)
+				}
+				if len(unwritten) != 1 || !errors.Is(unwritten[0], errDown) {
+					t.Errorf("unwritten = %v, want %v once", unwritten, errDown)
+				}
+				if rec, _ := r.record(); rec.Ended != nil {
+					t.Errorf("record = %+v, want it not ended", rec)
+				}
+			})
+		})
+	}
+}
+
 // awayBlobs are away when the records are.
 type awayBlobs struct {
 	port.Blobs

@@ -53,8 +53,10 @@ type Config struct {
 	// SendAttempts bounds the sends of one completion (5).
 	SendAttempts int
 	// Patience bounds each thing that is still tried once the worker stops (30 s).
-	// How a command ended is no such thing: it is written whatever it takes.
-	Patience time.Duration
+	// How a command ended is no such thing: it is written whatever it takes, or where
+	// EndPatience is set for so long after the stop.
+	Patience    time.Duration
+	EndPatience time.Duration
 	// NewID returns a text that is new for all time, of at most 32 letters and
 	// digits; nil means random.
 	NewID func() string
@@ -75,7 +77,7 @@ type Event struct {
 	Start    uint32
 	// Completion is set for Ended.
 	Completion *msg.Completion
-	// Err says why, for GivenBack and Refused.
+	// Err says why, for GivenBack, Refused and Unwritten.
 	Err error
 }
 
@@ -91,6 +93,9 @@ const (
 	GivenBack
 	// Refused is a message that went to the poison queue.
 	Refused
+	// Unwritten is a command whose end could not be written down while the worker
+	// was stopping: it begins again.
+	Unwritten
 )
 
 // Result is what became of a message.

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"jobq/core/fault"
@@ -44,13 +45,19 @@ func (h *Handler) retry(ctx context.Context, tries int, f func(context.Context) 
 // insist is retry for what a stopping worker still has to write: it goes on for
 // Patience after the end of ctx, and without end before it where tries is 0.
 func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context) error) error {
-	return h.write(ctx, tries, h.conf.Patience, f)
+	var stopped atomic.Int64
+	return h.write(ctx, tries, h.conf.Patience, &stopped, f)
 }
 
 // persist calls f until it succeeds or is refused for good, whatever happens to
-// ctx. It is for how a command ended: given up, the command would run again.
+// ctx, or for EndPatience after its end. It is for how a command ended: given up,
+// the command would run again.
 func (a *attempt) persist(ctx context.Context, f func(context.Context) error) error {
-	return a.h.write(ctx, 0, math.MaxInt64, func(ctx context.Context) error {
+	patience := a.h.conf.EndPatience
+	if patience <= 0 {
+		patience = math.MaxInt64
+	}
+	return a.h.write(ctx, 0, patience, &a.stopped, func(ctx context.Context) error {
 		err := f(ctx)
 		if err != nil && uncertain(err) {
 			a.log.WarnContext(ctx, "how the command ended is not stored yet; trying on", "error", err)
@@ -60,10 +67,10 @@ func (a *attempt) persist(ctx context.Context, f func(context.Context) error) er
 }
 
 // write calls f as retry does, but goes on for patience after the end of ctx.
-func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, f func(context.Context) error) error {
+// stopped keeps when that was seen.
+func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, stopped *atomic.Int64, f func(context.Context) error) error {
 	live := context.WithoutCancel(ctx)
 	pause := firstPause
-	var stopped time.Time // when ctx was found ended
 	for n := 1; ; n++ {
 		err := h.once(live, f)
 		if err == nil || !uncertain(err) || n == tries {
@@ -74,14 +81,17 @@ func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, 
 		if ctx.Err() == nil && h.conf.Scheduler.Sleep(ctx, wait) == nil {
 			continue
 		}
-		now := h.conf.Scheduler.Now()
-		if stopped.IsZero() {
-			stopped = now
-		}
-		if now.Sub(stopped) >= patience || h.conf.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
+		if h.since(stopped) >= patience || h.conf.Scheduler.Sleep(live, min(wait, 2*time.Second)) != nil {
 			return err
 		}
 	}
+}
+
+// since returns the time since stopped, which it sets where nobody has.
+func (h *Handler) since(stopped *atomic.Int64) time.Duration {
+	now := h.conf.Scheduler.Now().UnixNano()
+	stopped.CompareAndSwap(0, now)
+	return time.Duration(now - stopped.Load())
 }
 
 func (h *Handler) once(ctx context.Context, f func(context.Context) error) error {

@@ -14,7 +14,8 @@ import (
 
 // placeOutput puts output into c, inline where the encoded message has room for
 // it, else into a blob. What the store refuses for good fails the attempt with a
-// reason; an error means that the attempt is no longer ours.
+// reason; an error means that the attempt is no longer ours, or that the worker
+// stops and has waited long enough.
 func (a *attempt) placeOutput(ctx context.Context, c *msg.Completion, output []byte) error {
 	if output == nil {
 		return nil
@@ -34,7 +35,7 @@ func (a *attempt) placeOutput(ctx context.Context, c *msg.Completion, output []b
 	switch {
 	case err == nil:
 		c.OutputRef = ref
-	case fault.Is(err, fault.LeaseLost):
+	case fault.Is(err, fault.LeaseLost), uncertain(err):
 		return err
 	case c.Success:
 		c.Success, c.Reason = false, msg.OutputInvalid

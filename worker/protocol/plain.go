@@ -56,7 +56,7 @@ func (a *attempt) runPlain(ctx context.Context) Outcome {
 				RunID: "plain/" + string(a.nonce), Claimed: a.h.conf.Runner.Moment(),
 			})
 		},
-		func() { a.h.stopWith(ctx, waiting, stop) },
+		func() { a.stopWith(ctx, waiting, stop) },
 		func() {
 			for a.h.conf.Scheduler.Sleep(watch, a.lockTick()) == nil && !a.messageLost {
 				if a.extend(watch); a.messageLost {

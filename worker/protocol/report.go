@@ -19,8 +19,9 @@ func (a *attempt) report(ctx context.Context, c msg.Completion) Result {
 		return Done
 	}
 	if err := a.persist(ctx, func(ctx context.Context) error { return a.change(ctx, rec) }); err != nil {
-		// Refused: the attempt is another start's by now, or was ended.
+		// Refused: the attempt is another start's by now, or was ended. Or given up.
 		a.log.ErrorContext(ctx, "the end of the attempt could not be recorded", "success", c.Success, "error", err)
+		a.unwritten(ctx, err)
 		return a.release(ctx, 0)
 	}
 	a.h.conf.Observe(a.event(Ended, rec.Start, &c, nil))
@@ -56,6 +57,14 @@ func (a *attempt) finishAtOnce(ctx context.Context, rec msg.AttemptRecord, c msg
 		a.log.InfoContext(ctx, "attempt is finished step by step", "because", err)
 	}
 	return err == nil
+}
+
+// unwritten tells of a command whose end was not written down because of err, if
+// that was given up and not refused.
+func (a *attempt) unwritten(ctx context.Context, err error) {
+	if ctx.Err() != nil && uncertain(err) {
+		a.h.conf.Observe(a.event(Unwritten, a.rec.Start, nil, err))
+	}
 }
 
 // send puts c into the inbox, SendAttempts times at most.

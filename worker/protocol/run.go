@@ -45,7 +45,7 @@ func (a *attempt) run(ctx context.Context) ending {
 			defer finish()
 			result = a.execute(ctx, command, killed)
 		},
-		func() { a.h.stopWith(ctx, waiting, stop) },
+		func() { a.stopWith(ctx, waiting, stop) },
 		func() { a.keepAlive(watch, stop, kill) },
 		func() { a.watchCancel(watch, stop) },
 	}
@@ -65,10 +65,11 @@ func (a *attempt) run(ctx context.Context) ending {
 
 // stopWith stops a command when ctx ends, and returns when waiting, which is
 // derived from ctx, does.
-func (h *Handler) stopWith(ctx, waiting context.Context, stop context.CancelCauseFunc) {
-	for h.conf.Scheduler.Sleep(waiting, 24*time.Hour) == nil {
+func (a *attempt) stopWith(ctx, waiting context.Context, stop context.CancelCauseFunc) {
+	for a.h.conf.Scheduler.Sleep(waiting, 24*time.Hour) == nil {
 	}
 	if ctx.Err() != nil {
+		a.h.since(&a.stopped)
 		stop(ErrStopping)
 	}
 }
@@ -159,6 +160,7 @@ func (a *attempt) finished(ctx, command context.Context, out Outcome) ending {
 		c.Success = true
 	}
 	if err := a.placeOutput(ctx, &c, out.Output); err != nil {
+		a.unwritten(ctx, err)
 		return ending{because: err, rest: a.rest(1)}
 	}
 	c.Error = msg.TruncateText(c.Error, msg.MaxError)
