@@ -59,7 +59,8 @@ type Options struct {
 	Queues, Blobs string
 	// HTTPPool is the size of the connection pool that all Azure clients share.
 	HTTPPool int
-	// LookOnly opens a prefix without creating what is missing.
+	// LookOnly opens a prefix without creating what is missing, and a local one that
+	// cannot be written to look at it.
 	LookOnly bool
 	// Getenv reads secrets and the ports of an emulator; nil means os.Getenv.
 	Getenv func(string) string
@@ -89,7 +90,7 @@ func newCredential() (azcore.TokenCredential, error) {
 func Open(ctx context.Context, l Location, o Options) (*port.Store, error) {
 	switch l.Storage {
 	case Local:
-		s, err := local.Open(ctx, local.Options{Home: o.Home, Prefix: l.Prefix, Kind: o.Kind, Logger: o.Logger})
+		s, err := local.Open(ctx, local.Options{Home: o.Home, Prefix: l.Prefix, Kind: o.Kind, Logger: o.Logger, LookOnly: o.LookOnly})
 		if err != nil {
 			return nil, err
 		}

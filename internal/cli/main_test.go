@@ -20,6 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files and generated documents")
 
+// nobody is a user who owns nothing.
+const nobody = 65534
+
 // TestMain makes the test binary the program that the scripts call: it is
 // started again as jobq and, by its workers, as their guardian.
 func TestMain(m *testing.M) {
@@ -28,6 +31,12 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"jobq": func() {
+			if os.Getenv("JOBQ_TEST_AS_NOBODY") != "" && os.Getuid() == 0 {
+				// What root may not do it finds out too late.
+				if err := errors.Join(syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+					panic(err)
+				}
+			}
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			context.AfterFunc(ctx, stop)
 			os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))

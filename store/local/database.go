@@ -29,8 +29,7 @@ const (
 func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	wait := fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{wait}, pragmas...)}
-	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
-	db, err := sql.Open("sqlite", dsn)
+	db, err := sql.Open("sqlite", dataSource(path, query))
 	if err != nil {
 		return nil, classify(err, path, "open the database")
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	Kind string
 	// Logger hears of what was cleaned up. Nil is silent.
 	Logger *slog.Logger
+	// LookOnly opens a home that cannot be written all the same, to look at it: every
+	// write then fails with fault.Denied.
+	LookOnly bool
 }
 
 // Sizes that the store declares, in bytes.
@@ -62,6 +65,8 @@ type Store struct {
 	// joins numbers the memberships and outputFiles the large outputs of this process.
 	joins, outputFiles atomic.Uint64
 	closed             atomic.Bool
+	// looking says that the home cannot be written.
+	looking bool
 }
 
 // Open opens the store in o.Home, creating or upgrading it where needed.
@@ -77,23 +82,35 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := supported(); err != nil {
 		return nil, err
 	}
+	s, err := openToWrite(ctx, o)
+	if !fault.Is(err, fault.Denied) {
+		return s, err
+	}
+	err = unwritable(err, o.Home)
+	if o.LookOnly {
+		return openToLook(ctx, o, err)
+	}
+	return nil, err
+}
+
+func openToWrite(ctx context.Context, o Options) (*Store, error) {
 	home, err := prepareHome(o.Home)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
-		home:   home,
-		prefix: strings.ToLower(o.Prefix),
-		logger: o.Logger,
-		bell:   newBell(),
-	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
+	s := newStore(home, o)
 	if err := s.open(ctx, o.Kind); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
+}
+
+func newStore(home string, o Options) *Store {
+	s := &Store{home: home, prefix: strings.ToLower(o.Prefix), logger: o.Logger, bell: newBell()}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	return s
 }
 
 // open fills s. What it opened before an error is left for release.
@@ -104,11 +121,7 @@ func (s *Store) open(ctx context.Context, kind string) (err error) {
 	if s.live, err = createLive(s.root, s.home, kind); err != nil {
 		return err
 	}
-	s.probes = newProbes(s.root, s.live.id)
-	folds := foldsCase(s.root)
-	s.logs = &logFiles{root: s.root, home: s.home, dir: filepath.Join("logs", s.prefix), folds: folds}
-	s.events = &logFiles{root: s.root, home: s.home, dir: filepath.Join("events", s.prefix), folds: folds}
-
+	s.findFiles()
 	path := filepath.Join(s.home, databaseFile)
 	if err := prepareDatabase(ctx, s.root, path); err != nil {
 		return err
@@ -123,6 +136,14 @@ func (s *Store) open(ctx context.Context, kind string) (err error) {
 		return err
 	}
 	return s.removeDead(ctx)
+}
+
+// findFiles sets what works on files below the root.
+func (s *Store) findFiles() {
+	s.probes = newProbes(s.root, s.live.id)
+	folds := foldsCase(s.root)
+	s.logs = &logFiles{root: s.root, home: s.home, dir: filepath.Join("logs", s.prefix), folds: folds}
+	s.events = &logFiles{root: s.root, home: s.home, dir: filepath.Join("events", s.prefix), folds: folds}
 }
 
 // Port returns the interfaces of core/port. Its Close is that of s.
@@ -181,12 +202,12 @@ func (s *Store) release() error {
 	if s.read != nil {
 		errs = append(errs, s.read.close())
 	}
-	if s.root != nil && s.live != nil {
+	if s.root != nil && s.live != nil && !s.looking {
 		errs = append(errs, s.removeScratch(s.live.id))
 	}
 	// The lock is the last thing to go: until here others must not think that
 	// the writes above come from the dead.
-	if s.live != nil {
+	if s.live != nil && !s.looking {
 		errs = append(errs, s.live.close())
 	}
 	if s.root != nil {

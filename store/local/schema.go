@@ -79,7 +79,7 @@ func upgrade(ctx context.Context, db *sql.DB, path string) error {
 		return classify(err, path, "open the database")
 	}
 	if version > len(schema) {
-		return fault.Newf(fault.TooNew, "%s has version %d, this program knows versions up to %d", path, version, len(schema))
+		return tooNew(path, version)
 	}
 	for ; version < len(schema); version++ {
 		if err := step(ctx, db, version); err != nil {
@@ -87,6 +87,10 @@ func upgrade(ctx context.Context, db *sql.DB, path string) error {
 		}
 	}
 	return nil
+}
+
+func tooNew(path string, version int) error {
+	return fault.Newf(fault.TooNew, "%s has version %d, this program knows versions up to %d", path, version, len(schema))
 }
 
 // step leads from version to the one after it, whole or not at all.

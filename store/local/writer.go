@@ -47,6 +47,8 @@ const (
 // writer owns the one connection that writes.
 type writer struct {
 	tx
+	// refusal, where set, is the answer to every write: there is no connection.
+	refusal  error
 	db       *sql.DB
 	conn     *sql.Conn
 	path     string
@@ -108,6 +110,9 @@ func openWriter(ctx context.Context, path string, b *bell) (*writer, error) {
 
 // close answers what waits and ends the writer.
 func (w *writer) close() error {
+	if w.refusal != nil {
+		return nil
+	}
 	close(w.stop)
 	<-w.stopped
 	return classify(errors.Join(w.conn.Close(), w.db.Close()), w.path, "close the database")
@@ -116,6 +121,9 @@ func (w *writer) close() error {
 // do runs a change and returns when it is committed, refused or undone. When
 // ctx ends first it returns at once, and the change does not happen.
 func (w *writer) do(ctx context.Context, relaxed bool, run func(*tx) error) error {
+	if w.refusal != nil {
+		return w.refusal
+	}
 	r := &request{run: run, relaxed: relaxed, done: make(chan error, 1)}
 	select {
 	case w.requests <- r:
