@@ -39,7 +39,8 @@ func (a *app) lookup(name string) (string, bool) {
 }
 
 // configure reads the settings of verb. A service logs what happens, other verbs
-// only what is wrong.
+// only what is wrong, and that in sentences where a person reads it who has not
+// asked for the log.
 func (a *app) configure(verb string, flags map[string]string, service bool) error {
 	values, err := config.Resolve(verb, a.lookup, flags)
 	a.logs.divert(a.err)
@@ -50,6 +51,9 @@ func (a *app) configure(verb string, flags map[string]string, service bool) erro
 	}
 	level := obs.Level(base, values.Int(config.Verbose), a.quiet())
 	a.log = obs.NewLogger(&a.logs, obs.Options{Level: level, JSON: values.Bool(config.LogJSON)})
+	if _, people := terminal(a.err); people && !service && values.Int(config.Verbose) == 0 && !values.Bool(config.LogJSON) {
+		a.log = slog.New(sentences{to: &a.logs, level: level})
+	}
 	if err != nil {
 		return err
 	}
