@@ -12,7 +12,6 @@ import (
 	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/core/state"
-	"jobq/store"
 )
 
 // listPage is how many rows one call of a listing brings.
@@ -123,7 +122,7 @@ const maxStopped = 100
 // made those of their states: a process that was killed left its row behind.
 func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[string]bool, error) {
 	found := map[string]bool{}
-	if storage, _, _ := parsePlace("", "", s.place); storage != store.Local {
+	if !s.onThisMachine() {
 		return found, nil // what runs elsewhere is run by services
 	}
 	looked := 0

@@ -31,6 +31,8 @@ type session struct {
 	// absent says that there is no data at all.
 	absent  bool
 	options coord.Options
+	// commandLine returns what to type for a further verb about the same place.
+	commandLine func(words ...string) string
 }
 
 // inboxName returns the name of the completion queue of prefix.
@@ -49,7 +51,7 @@ func (a *app) open(ctx context.Context, kind string) (*session, error) {
 // openPlace is open for a place that is known already.
 func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coord.Options) (*session, error) {
 	l := store.Location{Storage: storage, Prefix: prefix}
-	s := &session{place: l.String(), inbox: inboxName(prefix)}
+	s := &session{place: l.String(), inbox: inboxName(prefix), commandLine: a.commandLine}
 	home, err := a.home()
 	if err != nil {
 		return nil, err
