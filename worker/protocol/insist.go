@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
@@ -57,10 +58,12 @@ func (a *attempt) persist(ctx context.Context, f func(context.Context) error) er
 	if patience <= 0 {
 		patience = math.MaxInt64
 	}
+	level := slog.LevelWarn // once: the tries after it are no news
 	return a.h.write(ctx, 0, patience, &a.stopped, func(ctx context.Context) error {
 		err := f(ctx)
 		if err != nil && uncertain(err) {
-			a.log.WarnContext(ctx, "how the command ended is not stored yet; trying on", "error", err)
+			a.log.Log(ctx, level, "how the command ended is not stored yet; trying on", "error", err)
+			level = slog.LevelInfo
 		}
 		return err
 	})
