@@ -32,7 +32,7 @@ The answer is read from the state itself, never from a listing.`,
 				if withTasks {
 					sum, err = s.Tasks(cmd.Context(), args[0], coord.TaskFilter{After: after, Live: true})
 				} else {
-					sum, err = s.summary(cmd.Context(), args[0])
+					sum, err = s.summary(cmd.Context(), args[0], a.note)
 				}
 				switch {
 				case err != nil:
@@ -51,23 +51,32 @@ The answer is read from the state itself, never from a listing.`,
 	return cmd
 }
 
+// rowBound is how long the index row of a workflow is waited for that nothing but a
+// name is wanted of.
+const rowBound = 5 * time.Second
+
 // summary is Status without the definition, which is most of the work for a large
-// workflow: the name is in the index row, everything else in the state.
-func (s *session) summary(ctx context.Context, id string) (coord.Summary, error) {
+// workflow: the name is in the index row, everything else in the state. Without the
+// row it is Status.
+func (s *session) summary(ctx context.Context, id string, note func(format string, args ...any)) (coord.Summary, error) {
 	w, err := s.loadState(ctx, id)
 	if err != nil {
 		return coord.Summary{}, err
 	}
-	row, err := s.store.Index.Get(ctx, id)
-	if fault.Is(err, fault.NotFound) {
-		// The row is derived and may be late.
+	bounded, cancel := context.WithTimeout(ctx, rowBound)
+	defer cancel()
+	row, err := s.store.Index.Get(bounded, id)
+	if err != nil {
+		if !fault.Is(err, fault.NotFound) { // a row is derived and may be late
+			note("the index cannot be read; what is shown is from the state alone: %s\n  next: %s", brief(err.Error()), fault.RemedyOf(err))
+		}
 		return s.Status(ctx, id)
 	}
 	return coord.Summary{
 		WorkflowID: w.ID, Name: row.Name, Status: w.Status.String(), CancelRequested: w.CancelRequested,
 		Total: len(w.TaskStatus), Counts: w.Counts(), CreatedAt: coord.Time{Time: w.CreatedAt}, UpdatedAt: coord.Time{Time: w.UpdatedAt},
 		Error: w.Error,
-	}, err
+	}, nil
 }
 
 // printStatus writes a workflow for people, who want to know what runs and what

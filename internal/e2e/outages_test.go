@@ -68,8 +68,13 @@ func TestATableThatIsDeletedAndBack(t *testing.T) {
 	}
 	s.openGate()
 	s.hear("table TableWorkflowsIndex is missing in account devstoreaccount1")
-	for _, args := range [][]string{{"list"}, {"status", "storm"}} {
-		s.told(args, "table TableWorkflowsIndex is missing in account devstoreaccount1", "create it empty")
+	missing := []string{"table TableWorkflowsIndex is missing in account devstoreaccount1", "create it empty"}
+	s.told([]string{"list"}, missing...)
+	r := s.mustRun(0, "status", "storm")
+	for _, text := range append(missing, "name      storm", "status    running") {
+		if !strings.Contains(r.stdout+r.stderr, text) {
+			t.Errorf("status without the index does not say %q:\n%s%s", text, r.stdout, r.stderr)
+		}
 	}
 	other := s.write("other.yaml", "name: other\ntasks:\n- {name: a, queue: storm, kwargs: {cmd: \"true\"}}\n")
 	s.mustRun(0, "submit", other, "--id", "other", "--quiet")
