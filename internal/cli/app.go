@@ -69,8 +69,12 @@ func (a *app) quiet() bool { return a.values.Bool(config.Quiet) }
 
 // home returns the directory of the store called local.
 func (a *app) home() (string, error) {
-	if v := a.values.Text(config.Home); v != "" {
-		return v, nil
+	v := a.values.Get(config.Home)
+	if v.Text == "" && v.Source == "--"+config.Home {
+		return "", fault.New(fault.Invalid, "--home is empty").WithRemedy("is a variable of the shell not set?")
+	}
+	if v.Text != "" {
+		return v.Text, nil
 	}
 	return store.DefaultHome(func(name string) string { return a.env[name] })
 }

@@ -63,7 +63,8 @@ func (a *app) workflowCommand(v verb, apply func(context.Context, *coord.Coordin
 
 // commandError gives a refused command the remedy of somebody who typed it.
 func (a *app) commandError(id string, err error) error {
-	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code() == fault.Conflict {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if ok && refused.Code() == fault.Conflict && fault.RemedyOf(refused) == fault.Conflict.Remedy() {
 		return refused.WithRemedy("`" + a.commandLine("status", id) + "` shows its present state")
 	}
 	return err

@@ -46,6 +46,12 @@ func unwritten(err error) error {
 		WithRemedy("see that what standard output leads to can be written to")
 }
 
+// terminalInput is terminal for what is read.
+func terminalInput(r io.Reader) (*os.File, bool) {
+	f, ok := r.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
 // terminalSize returns width and height of the terminal behind w, or the bounds
 // of a plain one.
 func terminalSize(w io.Writer) (width, height int) {
@@ -162,7 +168,7 @@ func brief(reason string) string {
 	rows := strings.Split(strings.TrimSpace(plain(reason)), "\n")
 	text := rows[0]
 	if last := strings.TrimSpace(rows[len(rows)-1]); len(rows) > 1 {
-		text = snipText(text, maxBrief/2) + " … " + last
+		text = strings.TrimSuffix(snipText(text, maxBrief/2), "…") + " … " + last
 	}
 	return snipText(text, maxBrief)
 }

@@ -253,6 +253,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage
 }
 
+// emptyFlag refuses flags of names that were given and hold nothing: a variable of
+// the shell that is not set would mean another workflow, or a new one.
+func emptyFlag(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return fault.Newf(fault.Invalid, "--%s is empty", name).WithRemedy("is a variable of the shell not set?")
+		}
+	}
+	return nil
+}
+
 // flagNames returns the names of the flags that cmd takes.
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
@@ -267,7 +278,7 @@ func flagNames(cmd *cobra.Command) []string {
 // kindWord is the word for people for a type of package pflag.
 func kindWord(kind string) string {
 	switch kind {
-	case "int", "uint64", "count":
+	case "int", "uint32", "uint64", "count":
 		return "whole number"
 	case "float64":
 		return "number"

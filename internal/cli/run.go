@@ -37,6 +37,9 @@ kills; after either, and after any crash, --resume goes on where it stopped. FIL
 standard input.`,
 		example: "  jobq run pipeline.yaml\n  jobq run pipeline.yaml --id nightly-7 --workers 4\n  jobq run --resume nightly-7",
 		run: func(cmd *cobra.Command, args []string) error {
+			if err := emptyFlag(cmd, "id", "resume"); err != nil {
+				return err
+			}
 			switch {
 			case f.resume != "" && (len(args) > 0 || f.id != ""):
 				return usageError("run", "--resume goes on with the workflow as it was submitted: it takes neither FILE nor --id")
@@ -194,6 +197,9 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 
 	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
 	if err != nil && !interrupted {
+		if o.Retry {
+			err = a.commandError(o.WorkflowID, err)
+		}
 		return homeRemedy(store.Local, err)
 	}
 	if interrupted {

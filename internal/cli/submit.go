@@ -28,6 +28,9 @@ printed one a line in the order of the files. Without FILE the names are read fr
 one a line. A repeat under the same id is harmless.`,
 		example: "  jobq submit pipeline.yaml --id nightly-7\n  find workflows -name '*.yaml' | jobq submit",
 		run: func(cmd *cobra.Command, files []string) error {
+			if err := emptyFlag(cmd, "id"); err != nil {
+				return err
+			}
 			if len(files) == 0 {
 				var err error
 				if files, err = a.fileNames(); err != nil {
@@ -52,6 +55,9 @@ one a line. A repeat under the same id is harmless.`,
 
 // fileNames reads names of files from standard input, one a line.
 func (a *app) fileNames() ([]string, error) {
+	if _, ok := terminalInput(a.in); ok {
+		return nil, usageError("submit", "no file is given")
+	}
 	var files []string
 	scanner := bufio.NewScanner(a.in)
 	for scanner.Scan() {
