@@ -197,11 +197,11 @@ func (a *app) readInputs(name string) (map[string]json.RawMessage, error) {
 		return nil, fileError(name, err)
 	}
 	if len(body) > maxInputs {
-		return nil, fault.Newf(fault.TooLarge, "%s is longer than %d bytes", name, maxInputs)
+		return nil, fault.Newf(fault.TooLarge, "%s is longer than %d bytes", fileTitle(name), maxInputs)
 	}
 	var outputs map[string]json.RawMessage
 	if !json.Valid(body) || json.Unmarshal(body, &outputs) != nil {
-		return nil, fault.Newf(fault.Invalid, "%s is not a JSON object from task names to outputs", name).
+		return nil, fault.Newf(fault.Invalid, "%s is not a JSON object from task names to outputs", fileTitle(name)).
 			WithRemedy(`write it as in {"train": {"mae": 0.03}, "notify": null}`)
 	}
 	return outputs, nil

@@ -34,12 +34,20 @@ func (a *app) readDefinition(ctx context.Context, name string) (*dag.Definition,
 		}
 		in = file
 	}
-	text, err := spec.ReadText(name, in, limits)
+	text, err := spec.ReadText(fileTitle(name), in, limits)
 	if err != nil {
 		return nil, nil, err
 	}
-	d, ds := spec.Parse(name, text, &spec.Options{Limits: limits, CheckCondition: checkCondition})
+	d, ds := spec.Parse(fileTitle(name), text, &spec.Options{Limits: limits, CheckCondition: checkCondition})
 	return d, ds, nil
+}
+
+// fileTitle is what errors call the file of that name.
+func fileTitle(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
 }
 
 func fileError(name string, err error) error {
@@ -49,7 +57,7 @@ func fileError(name string, err error) error {
 	if os.IsNotExist(err) {
 		return fault.Newf(fault.Invalid, "%s does not exist", name).WithRemedy("check the name of the file")
 	}
-	return fault.Wrapf(fault.Invalid, err, "%s cannot be read", name).WithRemedy("check the file and its rights")
+	return fault.Wrapf(fault.Invalid, err, "%s cannot be read", fileTitle(name)).WithRemedy("check the file and its rights")
 }
 
 // checkCondition lends the language of conditions to package spec.
@@ -85,8 +93,11 @@ func (a *app) acceptTo(ctx context.Context, name string, least spec.Severity, te
 		tell(text.String())
 	}
 	if ds.HasErrors() {
-		return nil, fault.Newf(fault.Invalid, "%s is not a valid workflow: %s", name, count(ds.Count(spec.Error), "fault")).
-			WithRemedy("correct what is listed above; `jobq validate " + shellQuote(name) + "` checks it again")
+		remedy := "correct what is listed above"
+		if name != "-" {
+			remedy += "; `jobq validate " + shellQuote(name) + "` checks it again"
+		}
+		return nil, fault.Newf(fault.Invalid, "%s is not a valid workflow: %s", fileTitle(name), count(ds.Count(spec.Error), "fault")).WithRemedy(remedy)
 	}
 	return d, nil
 }

@@ -97,8 +97,12 @@ func parsePlace(source, kind, text string) (storage, name string, err error) {
 	}
 	at := strings.LastIndex(text, "/")
 	if at <= 0 || at == len(text)-1 || strings.Contains(strings.TrimPrefix(text[:at], "sb://"), "/") {
+		example := "default"
+		if kind == "QUEUE" && dag.CheckQueue(text) == nil {
+			example = text
+		}
 		return "", "", fault.Newf(fault.Invalid, "%s: %q is not of the form STORAGE/%s", source, text, kind).
-			WithRemedy("write it as in " + store.Local + "/default")
+			WithRemedy("write it as in " + store.Local + "/" + example)
 	}
 	return text[:at], text[at+1:], nil
 }
