@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"hash/fnv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -246,20 +247,22 @@ func tame(s string) string {
 	if at := strings.LastIndexByte(s, '\r'); at >= 0 {
 		s = s[at+1:]
 	}
-	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' }) < 0 {
+	if strings.IndexFunc(s, unicode.IsControl) < 0 && utf8.ValidString(s) {
 		return s
 	}
-	var b bytes.Buffer
+	var b strings.Builder
 	for len(s) > 0 {
 		if n := colorSequence(s); n > 0 {
 			b.WriteString(s[:n])
 			s = s[n:]
 			continue
 		}
-		if c := s[0]; c >= ' ' && c != 0x7f || c == '\t' {
-			b.WriteByte(c)
+		// Some terminals obey control characters above 0x7f too, also as bare bytes.
+		r, n := utf8.DecodeRuneInString(s)
+		if !unicode.IsControl(r) || r == '\t' {
+			b.WriteRune(r)
 		}
-		s = s[1:]
+		s = s[n:]
 	}
 	return b.String() + text.EscapeReset
 }

@@ -67,6 +67,7 @@ func TestTame(t *testing.T) {
 		"of a progress bar the last":      {"10%\r20%\r30%", "30%"},
 		"a carriage return before the LF": {"windows\r", "windows"},
 		"an unfinished sequence":          {"x\x1b[31", "x[31\x1b[0m"},
+		"controls of eight bits":          {"a\u009b2Jb\x9b2Jc\x7fd", "a2Jb\uFFFD2Jcd\x1b[0m"},
 		"a tab stays":                     {"a\tb", "a\tb\x1b[0m"},
 	} {
 		t.Run(name, func(t *testing.T) {

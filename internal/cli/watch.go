@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,9 +67,10 @@ type watcher struct {
 	id  string
 	p   *progress
 	tag port.Tag
-	// state is the newest that was loaded; stopped says that nothing runs it.
+	// state is the newest that was loaded; stopped says that nothing runs it, to the
+	// screen too.
 	state   *state.Workflow
-	stopped bool
+	stopped atomic.Bool
 	// told is the line that was printed last, where there is no terminal.
 	told string
 }
@@ -97,7 +99,7 @@ func (w *watcher) lookAtCommands(ctx context.Context) error {
 	l, err := w.s.live(ctx, w.state, func() ([]string, error) { return w.p.names, nil })
 	if err == nil {
 		w.p.live(l)
-		w.stopped = l.stopped
+		w.stopped.Store(l.stopped)
 	}
 	return err
 }
@@ -139,7 +141,7 @@ func (w *watcher) tell(view *screen, status state.WorkflowStatus) {
 
 // word is status in the words for people.
 func (w *watcher) word(status state.WorkflowStatus) string {
-	if w.stopped && !status.Ended() {
+	if w.stopped.Load() && !status.Ended() {
 		return wordStopped + " (" + w.a.commandLine("run", "--resume", w.id) + ")"
 	}
 	return status.String()
@@ -153,7 +155,10 @@ func (w *watcher) region(_, height int) []string {
 	p := palette(w.a.colored(w.a.err))
 	s := w.p.snapshot(time.Now())
 	lines := []string{strings.TrimSpace(w.id + "  " + headline(s, p))}
-	groups := groupLines(s, height-3, p)
+	if w.stopped.Load() {
+		lines = append(lines, "  nothing runs it; to go on with it: "+w.a.commandLine("run", "--resume", w.id))
+	}
+	groups := groupLines(s, height-2-len(lines), p)
 	lines = append(lines, groups...)
 	if names := runningLine(s); names != "" && len(lines) < height-1 {
 		lines = append(lines, names)
