@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -196,7 +195,7 @@ func (a *app) printReasons(ctx context.Context, s *session, sum coord.Summary) e
 		}
 		fmt.Fprintf(a.err, "\n%s:\n", palette(a.colored(a.err)).paint(word, statusColor(word)))
 		for _, t := range part.Tasks {
-			a.printReason(a.err, sum.WorkflowID, t)
+			a.printReason(ctx, s, sum.WorkflowID, t)
 		}
 		if more := n - len(part.Tasks); more > 0 {
 			fmt.Fprintf(a.err, "  … and %d more: %s\n", more, a.commandLine("tasks", sum.WorkflowID, "--status", word, "--limit", "0"))
@@ -205,10 +204,14 @@ func (a *app) printReasons(ctx context.Context, s *session, sum coord.Summary) e
 	return nil
 }
 
-func (a *app) printReason(w io.Writer, id string, t coord.TaskView) {
-	fmt.Fprintf(w, "  %s: %s\n", line(t.Name), brief(t.Reason))
-	if t.Status == state.Failed.String() && t.Log != "" {
-		fmt.Fprintf(w, "    what it wrote: %s\n", a.commandLine("logs", id, t.Name))
+func (a *app) printReason(ctx context.Context, s *session, id string, t coord.TaskView) {
+	fmt.Fprintf(a.err, "  %s: %s\n", line(t.Name), brief(t.Reason))
+	if t.Status != state.Failed.String() || t.Log == "" {
+		return
+	}
+	// It may have written nothing. Where that cannot be seen, logs says why.
+	if size, err := s.store.TaskLogs.Size(ctx, t.Log); err != nil || size > 0 {
+		fmt.Fprintf(a.err, "    what it wrote: %s\n", a.commandLine("logs", id, t.Name))
 	}
 }
 

@@ -15,7 +15,14 @@ type whyAnswer struct {
 	Task coord.TaskView `json:"task"`
 	// History are the moves of the task, oldest first, as far as the event log
 	// has them.
-	History []coord.Move `json:"history"`
+	History []pastMove `json:"history"`
+}
+
+// pastMove is a move with its time in the form of all others.
+type pastMove struct {
+	Version uint64     `json:"v"`
+	At      coord.Time `json:"t"`
+	coord.Move
 }
 
 func newWhy(a *app) *cobra.Command {
@@ -37,10 +44,10 @@ func newWhy(a *app) *cobra.Command {
 					return err
 				}
 				view.WorkflowID = args[0]
-				answer := whyAnswer{Task: view, History: []coord.Move{}}
+				answer := whyAnswer{Task: view, History: []pastMove{}}
 				for _, m := range moves {
 					if m.Task == view.Name {
-						answer.History = append(answer.History, m)
+						answer.History = append(answer.History, pastMove{m.Version, coord.Time{Time: m.Time}, m})
 					}
 				}
 				if asJSON {
@@ -90,7 +97,7 @@ func story(w whyAnswer) []storyRow {
 	var rows []storyRow
 	var sent time.Time
 	for _, m := range w.History {
-		r := storyRow{m.Time, m.From, m.To, becauseOf(m), m.Attempt}
+		r := storyRow{m.Time, m.From, m.To, becauseOf(m.Move), m.Attempt}
 		if m.Cause == state.CauseNumbered {
 			sent = m.Time
 			r.because += " " + w.Task.Queue
