@@ -18,16 +18,19 @@ import (
 // Summary is a workflow as interfaces show it (DESIGN §14). Fields are only
 // ever added.
 type Summary struct {
-	WorkflowID      string       `json:"workflow_id"`
-	Name            string       `json:"name"`
-	Status          string       `json:"status"`
-	CancelRequested bool         `json:"cancel_requested"`
-	Total           int          `json:"total"`
-	Counts          state.Counts `json:"counts"`
-	CreatedAt       Time         `json:"created_at,omitzero"`
-	UpdatedAt       Time         `json:"updated_at,omitzero"`
-	Error           string       `json:"error,omitempty"`
-	Tasks           []TaskView   `json:"tasks,omitempty"`
+	WorkflowID      string `json:"workflow_id"`
+	Name            string `json:"name"`
+	Status          string `json:"status"`
+	CancelRequested bool   `json:"cancel_requested"`
+	// Stopped says that this is a run of one machine that no process goes on with. Who
+	// knows of processes sets it.
+	Stopped   bool         `json:"stopped,omitempty"`
+	Total     int          `json:"total"`
+	Counts    state.Counts `json:"counts"`
+	CreatedAt Time         `json:"created_at,omitzero"`
+	UpdatedAt Time         `json:"updated_at,omitzero"`
+	Error     string       `json:"error,omitempty"`
+	Tasks     []TaskView   `json:"tasks,omitempty"`
 	// Next continues the list of tasks, absent at its end.
 	Next string `json:"next,omitempty"`
 }

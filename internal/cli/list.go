@@ -49,17 +49,17 @@ func newList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return printJSON(a.out, answer)
-				}
-				stopped, err := s.stoppedOf(cmd.Context(), answer.Workflows)
-				if err != nil {
+				if err := s.tellStopped(cmd.Context(), answer.Workflows); err != nil {
 					return err
 				}
-				if s.absent {
+				switch {
+				case asJSON:
+					return printJSON(a.out, answer)
+				case s.absent:
 					return nil // that has been said
+				default:
+					return a.printList(answer)
 				}
-				return a.printList(answer, stopped)
 			})
 		},
 	})
@@ -117,13 +117,12 @@ func listWorkflows(ctx context.Context, s *session, o listOptions) (listAnswer, 
 // those that nobody runs.
 const maxStopped = 100
 
-// stoppedOf returns the ids among all of runs of this machine that no process
+// tellStopped marks those of all that are runs of this machine that no process
 // goes on with. The first maxStopped unfinished ones are looked at, and their counts
 // made those of their states: a process that was killed left its row behind.
-func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[string]bool, error) {
-	found := map[string]bool{}
+func (s *session) tellStopped(ctx context.Context, all []coord.Summary) error {
 	if !s.onThisMachine() {
-		return found, nil // what runs elsewhere is run by services
+		return nil // what runs elsewhere is run by services
 	}
 	looked := 0
 	for i, sum := range all {
@@ -137,13 +136,13 @@ func (s *session) stoppedOf(ctx context.Context, all []coord.Summary) (map[strin
 		}
 		if err == nil {
 			all[i].Counts, all[i].UpdatedAt = w.Counts(), coord.Time{Time: w.UpdatedAt}
-			found[sum.WorkflowID], err = s.stopped(ctx, w)
+			all[i].Stopped, err = s.stopped(ctx, w)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // endedWord reports whether a workflow of that status has ended.
@@ -151,7 +150,7 @@ func endedWord(word string) bool {
 	return slices.ContainsFunc(state.WorkflowStatuses(), func(s state.WorkflowStatus) bool { return s.String() == word && s.Ended() })
 }
 
-func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
+func (a *app) printList(answer listAnswer) error {
 	if len(answer.Workflows) == 0 {
 		a.note("there is no such workflow in %s", a.where)
 		return nil
@@ -159,7 +158,7 @@ func (a *app) printList(answer listAnswer, stopped map[string]bool) error {
 	now := time.Now()
 	t := tableOf("workflow", "name", "status", "done", "failed", "created", "updated")
 	for _, w := range answer.Workflows {
-		status := statusWord(w, stopped[w.WorkflowID])
+		status := statusWord(w, w.Stopped)
 		if w.CancelRequested && status != wordStopped && !endedWord(w.Status) {
 			status = "cancelling"
 		}

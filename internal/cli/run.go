@@ -208,6 +208,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		return err
 	}
 	if f.json {
+		sum.Stopped = interrupted
 		if err := printJSON(a.out, sum); err != nil {
 			return err
 		}

@@ -38,6 +38,9 @@ The answer is read from the state itself, never from a listing.`,
 				case err != nil:
 					return err
 				case asJSON:
+					if sum.Stopped, err = s.isStopped(cmd.Context(), sum); err != nil {
+						return err
+					}
 					return printJSON(a.out, sum)
 				default:
 					return a.printStatus(cmd.Context(), s, sum)
@@ -49,6 +52,19 @@ The answer is read from the state itself, never from a listing.`,
 	cmd.Flags().BoolVar(&withTasks, "tasks", false, "list the tasks, at most 1000")
 	cmd.Flags().StringVar(&after, "after", "", "with --tasks, begin behind the task of this `NAME` (the \"next\" of the page before)")
 	return cmd
+}
+
+// isStopped reports whether the workflow of sum is a run of this machine that no
+// process goes on with.
+func (s *session) isStopped(ctx context.Context, sum coord.Summary) (bool, error) {
+	if endedWord(sum.Status) || !s.onThisMachine() {
+		return false, nil
+	}
+	w, err := s.loadState(ctx, sum.WorkflowID)
+	if err != nil {
+		return false, err
+	}
+	return s.stopped(ctx, w)
 }
 
 // rowBound is how long the index row of a workflow is waited for that nothing but a

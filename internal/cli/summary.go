@@ -95,9 +95,9 @@ func (s *session) countStopped(ctx context.Context, answer summaryAnswer) (map[s
 	if err != nil {
 		return nil, err
 	}
-	stopped, err := s.stoppedOf(ctx, newest)
+	err = s.tellStopped(ctx, newest)
 	for _, w := range newest {
-		if stopped[w.WorkflowID] {
+		if w.Stopped {
 			count[w.Status]++
 		}
 	}
