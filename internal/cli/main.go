@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"jobq/core/fault"
 )
 
@@ -15,7 +17,9 @@ import (
 // how the verb normally ends. Nothing is left running when Main returns.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env)}
+	asked, args := completionAsked(args)
 	place, rest, err := splitPlace(args)
+	rest = append(asked, rest...)
 	if err != nil {
 		return a.finish(ctx, "", err)
 	}
@@ -27,6 +31,15 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root.SetErr(stderr)
 	verb, err := root.ExecuteContextC(ctx)
 	return a.finish(ctx, verbOf(verb), err)
+}
+
+// completionAsked cuts off the first word of a shell that asks what to propose: the
+// words of the person begin behind it.
+func completionAsked(args []string) (asked, rest []string) {
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		return []string{args[0]}, args[1:]
+	}
+	return nil, args
 }
 
 // environment makes a map of the pairs of env; the last of a name wins.

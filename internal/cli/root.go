@@ -37,7 +37,7 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use: "jobq [STORAGE/PREFIX] VERB", Short: "Run workflows of shell tasks", Long: rootHelp,
 		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Version = version()
 	root.SetVersionTemplate("jobq {{.Version}}\n")
@@ -57,6 +57,7 @@ func newRoot(a *app) *cobra.Command {
 	addSettings(root.PersistentFlags(), config.Everywhere)
 	for _, verb := range verbs(a) {
 		root.AddCommand(verb)
+		a.addCompletion(verb)
 	}
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [VERB]", Short: "Show how a verb is called", Long: "Show how a verb is called; jobq VERB --help does the same.", GroupID: groupFile,
