@@ -25,7 +25,8 @@ func newCompletion(a *app) *cobra.Command {
 		use: "completion bash|zsh|fish", short: "Print what lets a shell complete words of jobq", group: groupFile, least: 1, most: 1,
 		long: `Print a script that lets a shell complete verbs, flags, ids of workflows and names of tasks. For the
 shell at hand: source <(jobq completion bash), the same with zsh; jobq completion fish | source. To
-have it in each, put that into ~/.bashrc, ~/.zshrc or ~/.config/fish/config.fish.`,
+have it in each, put that into ~/.bashrc, ~/.zshrc (behind compinit) or ~/.config/fish/config.fish.
+Bash needs its package bash-completion.`,
 		example: "  source <(jobq completion bash)",
 		run: func(cmd *cobra.Command, args []string) error {
 			write := map[string]func(io.Writer) error{
