@@ -38,7 +38,7 @@ func (a *app) readDefinition(ctx context.Context, name string) (*dag.Definition,
 	if err != nil {
 		return nil, nil, err
 	}
-	d, ds := spec.Parse(fileTitle(name), text, &spec.Options{Limits: limits, CheckCondition: checkCondition})
+	d, ds := spec.Parse(name, text, &spec.Options{Limits: limits, CheckCondition: checkCondition})
 	return d, ds, nil
 }
 
@@ -48,6 +48,15 @@ func fileTitle(name string) string {
 		return "standard input"
 	}
 	return name
+}
+
+// titled returns ds with the titles of files, for people.
+func titled(ds spec.Diagnostics) spec.Diagnostics {
+	ds = slices.Clone(ds)
+	for i := range ds {
+		ds[i].File = fileTitle(ds[i].File)
+	}
+	return ds
 }
 
 func fileError(name string, err error) error {
@@ -89,7 +98,7 @@ func (a *app) acceptTo(ctx context.Context, name string, least spec.Severity, te
 	ds = slices.DeleteFunc(ds, func(d spec.Diagnostic) bool { return d.Severity > least })
 	if len(ds) > 0 && (ds.HasErrors() || !a.quiet()) {
 		var text strings.Builder
-		ds.Render(&text) // a Builder takes everything
+		titled(ds).Render(&text) // a Builder takes everything
 		tell(text.String())
 	}
 	if ds.HasErrors() {

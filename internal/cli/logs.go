@@ -188,6 +188,7 @@ func (l *logReader) copy(ctx context.Context, name string, offset int64) (int64,
 // the task has ended.
 func (l *logReader) follow(ctx context.Context, task string, attempt uint32) error {
 	offsets := map[string]int64{}
+	told := ""
 	for shown := attempt; ; {
 		// What is written between the two reads is printed by the next turn; the
 		// last turn reads after the task was seen to have ended, and the first turn
@@ -207,6 +208,10 @@ func (l *logReader) follow(ctx context.Context, task string, attempt uint32) err
 		}
 		if terminalWord(view.Status) || attempt != 0 && attempt < view.Attempt {
 			return nil
+		}
+		if waitsToRun(view) && view.Reason != told {
+			told = view.Reason
+			l.note("%s: %s", line(task), brief(told))
 		}
 		if err := sleep(ctx, l.pause); err != nil {
 			return err

@@ -84,12 +84,12 @@ func reportOf(name string, d *dag.Definition, ds spec.Diagnostics) fileReport {
 }
 
 func (a *app) printVerdict(r fileReport) error {
-	if err := r.Diagnostics.Render(a.err); err != nil {
+	if err := titled(r.Diagnostics).Render(a.err); err != nil {
 		return unwritten(err)
 	}
-	verdict := fmt.Sprintf("%s: OK, %s", r.File, shapeText(r))
+	verdict := fmt.Sprintf("%s: OK, %s", fileTitle(r.File), shapeText(r))
 	if !r.Valid {
-		verdict = fmt.Sprintf("%s: FAIL, %s", r.File, count(r.Diagnostics.Count(spec.Error), "fault"))
+		verdict = fmt.Sprintf("%s: FAIL, %s", fileTitle(r.File), count(r.Diagnostics.Count(spec.Error), "fault"))
 	}
 	if _, err := fmt.Fprintln(a.out, plain(verdict)); err != nil {
 		return unwritten(err)
