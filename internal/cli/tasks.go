@@ -32,8 +32,11 @@ func newTasks(a *app) *cobra.Command {
 		use: "tasks [ID...]", short: "List tasks of some workflows, or of all", group: groupLook, most: -1,
 		example: "  jobq tasks --status failed\n  jobq tasks --workflow nightly-7 --prefix train-\n  jobq tasks --queue gpu-a100 --status running",
 		run: func(cmd *cobra.Command, args []string) error {
-			ids := slices.Concat(workflows, args)
-			for _, id := range ids {
+			var ids []string
+			for _, id := range slices.Concat(workflows, args) {
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
 				if err := workflowID(cmd, id); err != nil {
 					return err
 				}
