@@ -126,7 +126,7 @@ func TestAFlagOnNothingIsMetOnce(t *testing.T) {
 func TestASweepReadsTheDueRowsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const n = 1500
+		const n = 400
 		ctx := t.Context()
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}
