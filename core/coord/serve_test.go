@@ -426,3 +426,27 @@ func TestMarksOfOneDoNotWaitForThoseOfAnother(t *testing.T) {
 		armed.Store(false)
 	})
 }
+
+// A table that asks for a long pause is no reason for the marks of sends to wait:
+// they are stored within five seconds.
+func TestMarksDoNotWaitForTheTable(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if down.Load() && c.Op == "Index.Project" {
+			return faults.Fate{Before: fault.New(fault.Throttled, "busy").WithRetryAfter(time.Minute)}
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		mustSubmit(t, c, "w", diamond())
+		down.Store(true)
+		report(t, w, "w", "A")
+		// By then the rows were tried again, in the background.
+		time.Sleep(70*time.Second + offBeat)
+		report(t, w, "w", "B")
+		report(t, w, "w", "C")
+		time.Sleep(5500 * time.Millisecond)
+		expect(t, w, "five seconds after D was sent", "w running   A:completed B:completed C:completed D:running")
+	})
+}
