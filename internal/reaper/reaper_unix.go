@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 )
 
 // Run does nothing and returns false unless this process is process 1. Else it
@@ -67,11 +67,13 @@ func serve(path string, args []string) (code int, err error) {
 }
 
 // apart gives the program a process group of its own, in front of the terminal if
-// there is one: what is typed there then reaches it once, and not a second time
-// through us.
+// we are: what is typed there then reaches it once, and not a second time through
+// us.
 func apart() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {
+	stdin := int(os.Stdin.Fd())
+	// It fails for what is no terminal, or not that of our session.
+	if front, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP); err == nil && front == syscall.Getpgrp() {
 		a.Foreground, a.Ctty = true, stdin
 	}
 	return a
@@ -89,16 +91,20 @@ func forward(pid int, s os.Signal) {
 }
 
 // collect waits for every child, its own and inherited ones, until pid has ended.
+// Where that was stopped from the terminal it goes on: a shell that could see to it
+// is not there, and process 1 itself is not stopped either.
 func collect(pid int) (syscall.WaitStatus, error) {
 	for {
 		var status syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &status, 0, nil)
+		got, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return 0, fmt.Errorf("waiting for process %d: %w", pid, err)
 		case got == pid && (status.Exited() || status.Signaled()):
 			return status, nil
+		case got == pid && status.Stopped() && status.StopSignal() == syscall.SIGTSTP:
+			_ = syscall.Kill(-pid, syscall.SIGCONT) // its group, as what stopped it
 		}
 	}
 }
