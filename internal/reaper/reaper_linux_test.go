@@ -102,6 +102,16 @@ func TestItPassesSignalsOn(t *testing.T) {
 	}
 }
 
+// Whoever starts jobq may want a signal ignored, as nohup does.
+func TestASignalThatIsIgnoredStaysSo(t *testing.T) {
+	t.Parallel()
+	cmd, out := command(t, "kill -HUP $$; kill -INT $$; echo went on")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec "$0"`, cmd.Path}
+	if err := cmd.Run(); err != nil || out.String() != "went on\n" {
+		t.Errorf("the program ended with %v and said %q, want it to go on", err, out)
+	}
+}
+
 // Ctrl-Z stops what is in front of the terminal, and here no shell could let it go
 // on: process 1 itself cannot be stopped, and its program is no worse off.
 func TestItsProgramGoesOnAfterCtrlZ(t *testing.T) {

@@ -35,7 +35,7 @@ func Run(stderr io.Writer) (code int, ran bool) {
 // serve runs a program to its end and collects every process that dies meanwhile.
 func serve(path string, args []string) (code int, err error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals)
+	listen(signals)
 	defer signal.Stop(signals)
 	child, err := os.StartProcess(path, args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: apart()})
 	if err != nil {
@@ -64,6 +64,21 @@ func serve(path string, args []string) (code int, err error) {
 		return 128 + int(status.Signal()), nil
 	}
 	return status.ExitStatus(), nil
+}
+
+// listen asks for every signal, but for those that whoever started us wants ignored:
+// so they stay for the program too.
+func listen(signals chan<- os.Signal) {
+	var ignored []os.Signal
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			ignored = append(ignored, s)
+		}
+	}
+	signal.Notify(signals)
+	if len(ignored) > 0 { // none would mean all
+		signal.Ignore(ignored...)
+	}
 }
 
 // apart gives the program a process group of its own, in front of the terminal if
