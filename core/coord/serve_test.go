@@ -450,3 +450,26 @@ func TestMarksDoNotWaitForTheTable(t *testing.T) {
 		expect(t, w, "five seconds after D was sent", "w running   A:completed B:completed C:completed D:running")
 	})
 }
+
+// A table that is slow but answers gets the rows of a workflow that another process
+// wrote before.
+func TestASlowTableGetsTheRowsOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	plan := func(c faults.Call) faults.Fate {
+		if strings.HasPrefix(c.Op, "Index.") {
+			return faults.Fate{Delay: 900 * time.Millisecond}
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, _ *testkit.Node) {
+		mustSubmit(t, w.Start("other"), "w", graph("A"))
+		report(t, w, "w", "A")
+		time.Sleep(20 * time.Second)
+		if row, err := w.Store.Index.Get(t.Context(), "w"); err != nil || row.Status != "completed" {
+			t.Errorf("row = %+v, %v; want completed", row, err)
+		}
+		if due, err := w.Store.Index.DueBefore(t.Context(), time.Now().Add(time.Hour), 10); err != nil || len(due) > 0 {
+			t.Errorf("due = %+v, %v; want none of a workflow that ended", due, err)
+		}
+	})
+}
