@@ -25,11 +25,12 @@ func (c *Coordinator) project(ctx context.Context, j *job, e *entry) error {
 		stored.stale = stored.stale || j.sweep || j.direct || j.traced
 		n = *stored
 	})
-	urgent := j.direct || j.sweep || j.settled || j.commanded || !n.dueAt.IsZero() && due.Before(n.dueAt)
+	rests, earlier := now.Before(n.rowsAgain), !n.dueAt.IsZero() && due.Before(n.dueAt)
+	urgent := j.direct || j.sweep || j.settled || j.commanded || earlier && !rests
 	if !n.stale {
 		return nil
 	}
-	if !urgent && (now.Sub(n.projected) < c.o.ProjectInterval || now.Before(n.rowsAgain)) {
+	if !urgent && (rests || now.Sub(n.projected) < c.o.ProjectInterval) {
 		c.noteTrailing(j.wf)
 		return nil
 	}

@@ -366,6 +366,45 @@ func TestATableThatHangsDoesNotHoldUpSteps(t *testing.T) {
 	})
 }
 
+// Nor is it asked at every step because the workflow became due earlier than its row
+// says.
+func TestATableThatHangsDoesNotHoldUpStepsBesideABackOff(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if down.Load() && strings.HasPrefix(c.Op, "Index.") {
+			return faults.Fate{Delay: time.Hour}
+		}
+		return faults.Fate{}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		d := graph("F", "T0", "T1 < T0", "T2 < T1", "T3 < T2", "T4 < T3", "T5 < T4", "T6 < T5", "T7 < T6", "T8 < T7", "T9 < T8")
+		w.Know(d)
+		w.Outcome = func(m msg.Task) msg.Completion {
+			return msg.Completion{Success: m.Name != "F", Reason: msg.Cancelled}
+		}
+		c := w.Start("c", plan)
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		time.Sleep(5 * time.Second)
+		down.Store(true)
+		begun := time.Now()
+		for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 8*time.Second {
+			t.Errorf("nine steps took %v while the table hung", took)
+		}
+		down.Store(false)
+		stop()
+	})
+}
+
 // The event log is for people: one that hangs must not hold up the steps of a
 // workflow.
 func TestAnEventLogThatHangsDoesNotHoldUpSteps(t *testing.T) {
