@@ -48,7 +48,7 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 	begun, moves := c.sched.Now(), len(b.moves)
 	waiting := c.resting(j.wf)
 	for {
-		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { return waiting[t] })
+		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { _, waits := waiting[t]; return waits })
 		if len(todo) == 0 {
 			break
 		}
@@ -58,6 +58,7 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 			}
 		}
 	}
+	c.tellWaiting(j.wf, e, waiting)
 	j.helped = j.helped || b.trace && len(b.moves) > moves
 	if j.came.After(begun) {
 		begun = j.came
@@ -71,20 +72,38 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 	return nil
 }
 
-// resting returns the tasks of wf whose conditions rest.
-func (c *Coordinator) resting(wf string) map[int32]bool {
-	now, resting := c.sched.Now(), map[int32]bool{}
+// tellWaiting logs that conditions wait for outputs, those that rest left out: one
+// line, of however many.
+func (c *Coordinator) tellWaiting(wf string, e *entry, waiting map[int32]error) {
+	var why error
+	first, n := "", 0
+	for _, t := range slices.Sorted(maps.Keys(waiting)) {
+		if waiting[t] == nil {
+			continue
+		}
+		if n++; n == 1 {
+			first, why = e.plan.Name(t), waiting[t]
+		}
+	}
+	if n > 0 {
+		c.log.Warn("conditions wait for outputs", "workflow", wf, "conditions", n, "task", first, "error", why)
+	}
+}
+
+// resting returns the tasks of wf whose conditions rest, with no error.
+func (c *Coordinator) resting(wf string) map[int32]error {
+	now, resting := c.sched.Now(), map[int32]error{}
 	c.note(wf, func(n *note) {
 		maps.DeleteFunc(n.resting, func(_ int32, until time.Time) bool { return !now.Before(until) })
 		for t := range n.resting {
-			resting[t] = true
+			resting[t] = nil
 		}
 	})
 	return resting
 }
 
 // rest lets the conditions of tasks rest, but for those that do already.
-func (c *Coordinator) rest(wf string, tasks map[int32]bool) {
+func (c *Coordinator) rest(wf string, tasks map[int32]error) {
 	until := c.sched.Now().Add(judgeRest)
 	c.note(wf, func(n *note) {
 		if n.resting == nil {
@@ -101,7 +120,7 @@ func (c *Coordinator) rest(wf string, tasks map[int32]bool) {
 // evaluateSome gives verdicts on the conditions of tasks, or adds those that must
 // wait to waiting. Where what they name is too much for them together it takes
 // fewer at a time.
-func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *batch, tasks []int32, waiting map[int32]bool) error {
+func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *batch, tasks []int32, waiting map[int32]error) error {
 	inputs, whole := c.fetch(ctx, j, e, tasks)
 	if half := len(tasks) / 2; !whole && half > 0 {
 		if err := c.evaluateSome(ctx, j, e, b, tasks[:half], waiting); err != nil {
@@ -110,13 +129,13 @@ func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *bat
 		return c.evaluateSome(ctx, j, e, b, tasks[half:], waiting)
 	}
 	for _, t := range tasks {
-		v, ok := c.judge(e, t, inputs)
+		v, unread := c.judge(e, t, inputs)
 		if !whole {
-			v, ok = engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: fmt.Sprintf(
-				"the outputs that it names have more than %d bytes in all", c.o.ConditionBytes)}, true
+			v, unread = engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: fmt.Sprintf(
+				"the outputs that it names have more than %d bytes in all", c.o.ConditionBytes)}, nil
 		}
-		if !ok {
-			waiting[t] = true
+		if unread != nil {
+			waiting[t] = unread
 			continue
 		}
 		if _, err := c.apply(j, e, b, v); err != nil {
@@ -209,20 +228,19 @@ func (c *Coordinator) keepOutputs(e *entry, names []string, read []input) (more 
 // dropOutputs gives up what was kept for conditions.
 func (e *entry) dropOutputs() { e.outputs, e.kept = nil, 0 }
 
-// judge evaluates the condition of task t. It reports false where an output
-// could not be read: a wake asks again. Only an output that is gone or is not
-// the one that was accepted makes a verdict.
-func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.Verdict, bool) {
+// judge evaluates the condition of task t. It fails where an output could not be
+// read: a wake asks again. Only an output that is gone or is not the one that was
+// accepted makes a verdict.
+func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.Verdict, error) {
 	program := e.plan.programs[t]
 	values := map[string]cond.Input{}
 	for _, name := range program.References() {
 		in := inputs[name]
 		switch {
 		case fault.Is(in.err, fault.Corrupt):
-			return engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: in.err.Error()}, true
+			return engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: in.err.Error()}, nil
 		case in.err != nil:
-			c.log.Warn("condition waits for an output", "workflow", e.run.State().ID, "task", e.plan.Name(t), "error", in.err)
-			return engine.Verdict{}, false
+			return engine.Verdict{}, in.err
 		}
 		values[name] = in.Input
 	}
@@ -239,5 +257,5 @@ func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.
 	default:
 		v.Outcome = engine.ConditionError
 	}
-	return v, true
+	return v, nil
 }

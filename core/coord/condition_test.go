@@ -1,8 +1,10 @@
 package coord_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,6 +210,8 @@ func TestConditionsThatComeForwardDoNotRest(t *testing.T) {
 		w.Scheduler = sched.Real{}
 		w.Outcome = bigOutputs
 		w.Know(d)
+		var said bytes.Buffer
+		w.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		c := w.Start("c", func(c faults.Call) faults.Fate {
 			if c.Op == "Outputs.Get" {
 				return faults.Fate{Delay: time.Second} // about 25 s in all
@@ -222,6 +226,9 @@ func TestConditionsThatComeForwardDoNotRest(t *testing.T) {
 		stop()
 		if got := w.Take(t.Context()); got != n {
 			t.Errorf("after 70 s %d of %d conditions were evaluated", got, n)
+		}
+		if lines := strings.Count(said.String(), "\n"); lines > 100 {
+			t.Errorf("%d lines were logged", lines)
 		}
 	})
 }
