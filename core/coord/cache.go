@@ -24,7 +24,7 @@ type entry struct {
 	// unsaved are attempts that got their number outside a step of a job, because
 	// a back-off ended meanwhile. The next save covers them, then they are sent.
 	unsaved []engine.Attempt
-	// outputs are those, by reference, that were read for conditions which wait for
+	// outputs are those, by outputKey, that were read for conditions which wait for
 	// others; kept is their size.
 	outputs map[string]json.RawMessage
 	kept    int

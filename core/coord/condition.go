@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,8 +21,9 @@ import (
 // memory.
 const judgeChunk = 64
 
-// judgeRest is how long conditions rest after the time for their outputs was over
-// and none had come: every job on the workflow would wait for them as long.
+// judgeRest is how long conditions rest whose outputs hang: the time for them was
+// over, and for half of it none had come. Every job on the workflow would wait for
+// them as long.
 const judgeRest = 30 * time.Second
 
 // candidates returns the tasks whose condition waits for a verdict, ascending.
@@ -39,17 +42,13 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 		e.dropOutputs()
 		return nil
 	}
-	var again time.Time
-	c.note(j.wf, func(n *note) { again = n.judgeAgain })
-	if c.sched.Now().Before(again) {
-		return nil // they wait for a wake
-	}
 	// A store that hangs must not keep the rest of the workflow from its save.
 	ctx, cancel := c.share(ctx, j, 2, "fetching the outputs for conditions")
 	defer cancel()
-	waiting, kept := map[int32]bool{}, e.kept
+	begun, moves := c.sched.Now(), len(b.moves)
+	waiting := c.resting(j.wf)
 	for {
-		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { return waiting[t] })
+		todo := slices.DeleteFunc(e.candidates(), func(t int32) bool { _, waits := waiting[t]; return waits })
 		if len(todo) == 0 {
 			break
 		}
@@ -59,19 +58,69 @@ func (c *Coordinator) evaluate(ctx context.Context, j *job, e *entry, b *batch) 
 			}
 		}
 	}
+	c.tellWaiting(j.wf, e, waiting)
+	j.helped = j.helped || b.trace && len(b.moves) > moves
+	if j.came.After(begun) {
+		begun = j.came
+	}
 	switch {
 	case len(waiting) == 0:
 		e.dropOutputs()
-	case ctx.Err() != nil && e.kept == kept:
-		c.note(j.wf, func(n *note) { n.judgeAgain = c.sched.Now().Add(judgeRest) })
+	case ctx.Err() != nil && c.sched.Now().Sub(begun) >= c.roundTime()/4:
+		c.rest(j.wf, waiting)
 	}
 	return nil
+}
+
+// tellWaiting logs that conditions wait for outputs, those that rest left out: one
+// line, of however many.
+func (c *Coordinator) tellWaiting(wf string, e *entry, waiting map[int32]error) {
+	var why error
+	first, n := "", 0
+	for _, t := range slices.Sorted(maps.Keys(waiting)) {
+		if waiting[t] == nil {
+			continue
+		}
+		if n++; n == 1 {
+			first, why = e.plan.Name(t), waiting[t]
+		}
+	}
+	if n > 0 {
+		c.log.Warn("conditions wait for outputs", "workflow", wf, "conditions", n, "task", first, "error", why)
+	}
+}
+
+// resting returns the tasks of wf whose conditions rest, with no error.
+func (c *Coordinator) resting(wf string) map[int32]error {
+	now, resting := c.sched.Now(), map[int32]error{}
+	c.note(wf, func(n *note) {
+		maps.DeleteFunc(n.resting, func(_ int32, until time.Time) bool { return !now.Before(until) })
+		for t := range n.resting {
+			resting[t] = nil
+		}
+	})
+	return resting
+}
+
+// rest lets the conditions of tasks rest, but for those that do already.
+func (c *Coordinator) rest(wf string, tasks map[int32]error) {
+	until := c.sched.Now().Add(judgeRest)
+	c.note(wf, func(n *note) {
+		if n.resting == nil {
+			n.resting = map[int32]time.Time{}
+		}
+		for t := range tasks {
+			if _, ok := n.resting[t]; !ok {
+				n.resting[t] = until
+			}
+		}
+	})
 }
 
 // evaluateSome gives verdicts on the conditions of tasks, or adds those that must
 // wait to waiting. Where what they name is too much for them together it takes
 // fewer at a time.
-func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *batch, tasks []int32, waiting map[int32]bool) error {
+func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *batch, tasks []int32, waiting map[int32]error) error {
 	inputs, whole := c.fetch(ctx, j, e, tasks)
 	if half := len(tasks) / 2; !whole && half > 0 {
 		if err := c.evaluateSome(ctx, j, e, b, tasks[:half], waiting); err != nil {
@@ -80,13 +129,13 @@ func (c *Coordinator) evaluateSome(ctx context.Context, j *job, e *entry, b *bat
 		return c.evaluateSome(ctx, j, e, b, tasks[half:], waiting)
 	}
 	for _, t := range tasks {
-		v, ok := c.judge(e, t, inputs)
+		v, unread := c.judge(e, t, inputs)
 		if !whole {
-			v, ok = engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: fmt.Sprintf(
-				"the outputs that it names have more than %d bytes in all", c.o.ConditionBytes)}, true
+			v, unread = engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: fmt.Sprintf(
+				"the outputs that it names have more than %d bytes in all", c.o.ConditionBytes)}, nil
 		}
-		if !ok {
-			waiting[t] = true
+		if unread != nil {
+			waiting[t] = unread
 			continue
 		}
 		if _, err := c.apply(j, e, b, v); err != nil {
@@ -113,7 +162,7 @@ func (c *Coordinator) fetch(ctx context.Context, j *job, e *entry, tasks []int32
 	slices.Sort(names)
 	names = slices.Compact(names)
 	read := make([]input, len(names))
-	var size atomic.Int64
+	var size, came atomic.Int64
 	c.sched.Parallel(ctx, len(names), c.o.Parallel, func(ctx context.Context, i int) {
 		t, _ := e.plan.Task(names[i])
 		if read[i].Completed = e.run.State().TaskStatus[t] == state.Completed; !read[i].Completed || size.Load() > int64(c.o.ConditionBytes) {
@@ -121,7 +170,13 @@ func (c *Coordinator) fetch(ctx context.Context, j *job, e *entry, tasks []int32
 		}
 		read[i].Output, read[i].err = c.keptOutput(ctx, e, t)
 		size.Add(int64(len(read[i].Output)))
+		if read[i].err == nil {
+			came.Store(c.sched.Now().UnixNano())
+		}
 	})
+	if at := came.Load(); at != 0 {
+		j.came = time.Unix(0, at)
+	}
 	inputs = make(map[string]input, len(names))
 	missing := false
 	for i, name := range names {
@@ -137,7 +192,7 @@ func (c *Coordinator) fetch(ctx context.Context, j *job, e *entry, tasks []int32
 
 // keptOutput is output, from what e keeps where it has it.
 func (c *Coordinator) keptOutput(ctx context.Context, e *entry, t int32) (json.RawMessage, error) {
-	if kept, ok := e.outputs[c.reference(e, t)]; ok {
+	if kept, ok := e.outputs[c.outputKey(e, t)]; ok {
 		return kept, nil
 	}
 	if ctx.Err() != nil {
@@ -146,20 +201,25 @@ func (c *Coordinator) keptOutput(ctx context.Context, e *entry, t int32) (json.R
 	return c.output(ctx, e, t)
 }
 
-// keepOutputs keeps what was read, by reference, since a task that runs again has
-// another output. It reports whether there is more than before.
+// outputKey names the output that task t has at present: a task that runs again has
+// another one, which workers without records write under the same reference.
+func (c *Coordinator) outputKey(e *entry, t int32) string {
+	return strconv.FormatUint(uint64(e.run.State().Attempt[t]), 10) + " " + c.reference(e, t)
+}
+
+// keepOutputs keeps what was read. It reports whether there is more than before.
 func (c *Coordinator) keepOutputs(e *entry, names []string, read []input) (more bool) {
 	if e.outputs == nil {
 		e.outputs = map[string]json.RawMessage{}
 	}
 	for i, in := range read {
 		t, _ := e.plan.Task(names[i])
-		ref := c.reference(e, t)
-		if _, ok := e.outputs[ref]; ok || in.err != nil || in.Output == nil || e.kept+len(in.Output) > c.o.ConditionBytes {
+		key := c.outputKey(e, t)
+		if _, ok := e.outputs[key]; ok || in.err != nil || in.Output == nil || e.kept+len(in.Output) > c.o.ConditionBytes {
 			continue
 		}
-		e.outputs[ref] = in.Output
-		e.kept += len(ref) + len(in.Output)
+		e.outputs[key] = in.Output
+		e.kept += len(key) + len(in.Output)
 		more = true
 	}
 	return more
@@ -168,20 +228,19 @@ func (c *Coordinator) keepOutputs(e *entry, names []string, read []input) (more 
 // dropOutputs gives up what was kept for conditions.
 func (e *entry) dropOutputs() { e.outputs, e.kept = nil, 0 }
 
-// judge evaluates the condition of task t. It reports false where an output
-// could not be read: a wake asks again. Only an output that is gone or is not
-// the one that was accepted makes a verdict.
-func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.Verdict, bool) {
+// judge evaluates the condition of task t. It fails where an output could not be
+// read: a wake asks again. Only an output that is gone or is not the one that was
+// accepted makes a verdict.
+func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.Verdict, error) {
 	program := e.plan.programs[t]
 	values := map[string]cond.Input{}
 	for _, name := range program.References() {
 		in := inputs[name]
 		switch {
 		case fault.Is(in.err, fault.Corrupt):
-			return engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: in.err.Error()}, true
+			return engine.Verdict{Task: t, Outcome: engine.ConditionError, Reason: in.err.Error()}, nil
 		case in.err != nil:
-			c.log.Warn("condition waits for an output", "workflow", e.run.State().ID, "task", e.plan.Name(t), "error", in.err)
-			return engine.Verdict{}, false
+			return engine.Verdict{}, in.err
 		}
 		values[name] = in.Input
 	}
@@ -198,5 +257,5 @@ func (c *Coordinator) judge(e *entry, t int32, inputs map[string]input) (engine.
 	default:
 		v.Outcome = engine.ConditionError
 	}
-	return v, true
+	return v, nil
 }

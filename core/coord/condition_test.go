@@ -1,7 +1,10 @@
 package coord_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +12,7 @@ import (
 
 	"jobq/core/coord"
 	"jobq/core/dag"
+	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/sched"
 	"jobq/internal/testkit"
@@ -145,5 +149,138 @@ func TestOutputsThatHangDoNotHoldUpOtherSteps(t *testing.T) {
 			t.Errorf("nine steps took %v while an output hung that they do not need", took)
 		}
 		stop()
+	})
+}
+
+// Also the conditions that name other outputs go on.
+func TestOutputsThatHangDoNotHoldUpOtherConditions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := gated(1, map[string]int{"gate": 1})
+		for i := range 10 {
+			task := dag.Task{Name: fmt.Sprintf("c%d", i), Queue: "cpu"}
+			if i > 0 {
+				before := fmt.Sprintf("c%d", i-1)
+				task.DependsOn, task.Condition = []string{before}, fmt.Sprintf("inputs[%q].ok", before)
+			}
+			d.Tasks = append(d.Tasks, task)
+		}
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Outcome = bigOutputs
+		w.Know(d)
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op == "Outputs.Get" && strings.Contains(c.Key, "t0000") {
+				return faults.Fate{Delay: time.Hour}
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		begun := time.Now()
+		for w.Taken["w/c9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 20*time.Second {
+			t.Errorf("nine steps took %v while an output hung that their conditions do not name", took)
+		}
+		stop()
+	})
+}
+
+// Conditions of which some get their verdict in the time of each job do not rest in
+// between.
+func TestConditionsThatComeForwardDoNotRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1500
+		d := &dag.Definition{Name: "gates", DefaultQueue: "cpu"}
+		for i := range n {
+			d.Tasks = append(d.Tasks, dag.Task{Name: fmt.Sprintf("t%04d", i), Queue: "cpu"})
+		}
+		for i := range n {
+			d.Tasks = append(d.Tasks, dag.Task{
+				Name: fmt.Sprintf("gate%04d", i), Queue: "cpu", DependsOn: []string{d.Tasks[i].Name}, Condition: `all(inputs["t*"].ok)`,
+			})
+		}
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		w.Outcome = bigOutputs
+		w.Know(d)
+		var said bytes.Buffer
+		w.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if c.Op == "Outputs.Get" {
+				return faults.Fate{Delay: time.Second} // about 25 s in all
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", d)
+		w.Take(t.Context())
+		w.Finish(t.Context())
+		stop := serve(t, c)
+		time.Sleep(70 * time.Second)
+		stop()
+		if got := w.Take(t.Context()); got != n {
+			t.Errorf("after 70 s %d of %d conditions were evaluated", got, n)
+		}
+		if lines := strings.Count(said.String(), "\n"); lines > 100 {
+			t.Errorf("%d lines were logged", lines)
+		}
+	})
+}
+
+// A worker without records writes the output of every attempt under one name. What
+// was read of the one is not that of the next.
+func TestAnOutputThatWasKeptIsThatOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		d := graph("A", "H", "gate < A H", "other < H")
+		d.Tasks[2].Condition, d.Tasks[3].Condition = `inputs["A"].ok and inputs["H"].ok`, `inputs["H"].ok`
+		w := onMemory(t, memory.Options{})
+		w.Outcome = func(m msg.Task) msg.Completion {
+			return msg.Completion{Success: true, OutputRef: msg.FormatBlobRef(msg.CanonicalOutput(m.Workflow, m.Name), "")}
+		}
+		w.Know(d)
+		write := func(task, output string) {
+			name := msg.CanonicalOutput("w", task)
+			err := w.Store.Outputs.DeletePrefix(ctx, name, nil)
+			if err := errors.Join(err, w.Store.Outputs.Put(ctx, name, []byte(output))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drain := func(c *testkit.Node) {
+			w.Take(ctx)
+			w.Finish(ctx)
+			if _, err := c.Drain(ctx, time.Second, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hangs := true
+		c := w.Start("c", func(c faults.Call) faults.Fate {
+			if hangs && c.Op == "Outputs.Get" && strings.HasSuffix(c.Key, "H.json") {
+				return faults.Fate{Before: fault.New(fault.Unavailable, "not now")}
+			}
+			return faults.Fate{}
+		})
+		mustSubmit(t, c, "w", d)
+		write("A", `{"ok":false}`)
+		write("H", `{"ok":true}`)
+		drain(c)
+		if _, err := c.Rerun(ctx, "w", []string{"A"}, true, coord.Command{}); err != nil {
+			t.Fatal(err)
+		}
+		write("A", `{"ok":true}`)
+		drain(c)
+		hangs = false
+		time.Sleep(10 * time.Minute)
+		drain(c)
+		if w.Take(ctx); w.Taken["w/gate#1"]+w.Taken["w/gate#2"] != 1 {
+			t.Errorf("%v: the gate was judged by the output of the first attempt: %s", w.Taken, reasonOf(t, c, "w", "gate"))
+		}
 	})
 }

@@ -72,6 +72,8 @@ type job struct {
 	settled   bool
 	commanded bool
 	traced    bool
+	// came is when the last output came for a condition.
+	came time.Time
 	// rows is why the index rows could not be written, unsettled why messages of a
 	// host could neither be applied nor put back.
 	rows      error

@@ -42,10 +42,10 @@ type note struct {
 	dueAt    time.Time
 	dueEpoch uint64
 
-	// eventsAgain is until when nothing is written to an event log that hung,
-	// judgeAgain until when conditions rest whose outputs hang.
+	// eventsAgain is until when nothing is written to an event log that hung, resting
+	// until when conditions rest, by task, whose outputs hang.
 	eventsAgain time.Time
-	judgeAgain  time.Time
+	resting     map[int32]time.Time
 	// wakeAt is when the last wake of this process comes.
 	wakeAt    time.Time
 	wakeDelay time.Duration
@@ -203,5 +203,7 @@ func (c *Coordinator) dropMarks(wf string, gone map[engine.Attempt]struct{}) {
 
 // forget drops what was noted of a workflow that is no more.
 func (c *Coordinator) forget(wf string) {
-	c.note(wf, func(n *note) { n.accepted, n.stale, n.trailing, n.dueAt = nil, false, time.Time{}, time.Time{} })
+	c.note(wf, func(n *note) {
+		n.accepted, n.stale, n.trailing, n.dueAt, n.resting = nil, false, time.Time{}, time.Time{}, nil
+	})
 }

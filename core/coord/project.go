@@ -25,11 +25,12 @@ func (c *Coordinator) project(ctx context.Context, j *job, e *entry) error {
 		stored.stale = stored.stale || j.sweep || j.direct || j.traced
 		n = *stored
 	})
-	urgent := j.direct || j.sweep || j.settled || j.commanded || !n.dueAt.IsZero() && due.Before(n.dueAt)
+	rests, earlier := now.Before(n.rowsAgain), !n.dueAt.IsZero() && due.Before(n.dueAt)
+	urgent := j.direct || j.sweep || j.settled || j.commanded || earlier && !rests
 	if !n.stale {
 		return nil
 	}
-	if !urgent && (now.Sub(n.projected) < c.o.ProjectInterval || now.Before(n.rowsAgain)) {
+	if !urgent && (rests || now.Sub(n.projected) < c.o.ProjectInterval) {
 		c.noteTrailing(j.wf)
 		return nil
 	}
@@ -80,11 +81,17 @@ func (c *Coordinator) projectRows(ctx context.Context, j *job, e *entry, n note,
 	c.note(j.wf, func(n *note) {
 		n.projected, n.rowsAgain = now, time.Time{}
 		n.stale = n.stale && n.saved > s.Version
-		if tag == "" || n.rowVersion <= s.Version {
-			n.rowTag, n.rowVersion = tag, s.Version
-		}
+		n.atRow(tag, s.Version)
 	})
 	return nil
+}
+
+// atRow notes the tag of a row with the state of version, empty where there is a
+// later one whose tag is not known.
+func (n *note) atRow(tag port.Tag, version uint64) {
+	if tag == "" || n.rowVersion <= version {
+		n.rowTag, n.rowVersion = tag, version
+	}
 }
 
 // due returns when the sweep must look at e if nothing happens.
@@ -126,10 +133,14 @@ func (c *Coordinator) dropDue(ctx context.Context, wf string, e *entry) error {
 }
 
 // projectRow writes row, upward only, and returns its tag, or an empty one where
-// the row of a later state is there.
+// the row of a later state is there. What it learns of the stored row is noted at
+// once: of a slow table a job may have the time for one call and not for the next.
 func (c *Coordinator) projectRow(ctx context.Context, row port.Row, tag port.Tag) (port.Tag, error) {
 	for range recordTries {
 		written, err := c.store.Index.Project(ctx, row, tag)
+		if err == nil {
+			c.note(row.Workflow, func(n *note) { n.atRow(written, row.StateVersion) })
+		}
 		if code := fault.CodeOf(err); err == nil || code != fault.Exists && code != fault.Conflict {
 			return written, err
 		}
@@ -143,6 +154,7 @@ func (c *Coordinator) projectRow(ctx context.Context, row port.Row, tag port.Tag
 			return "", nil
 		default:
 			tag = stored.Tag
+			c.note(row.Workflow, func(n *note) { n.rowTag, n.rowVersion = tag, min(stored.StateVersion, row.StateVersion) })
 		}
 	}
 	return "", fault.New(fault.Unavailable, "the index row keeps changing")

@@ -86,7 +86,7 @@ func (c *Coordinator) send(ctx context.Context, j *job, e *entry, all []dispatch
 	c.endSends(j.wf, all, accepted)
 	if len(accepted) > 0 {
 		j.helped = j.helped || j.traced
-		c.noteTrailing(j.wf)
+		c.noteMarks(j.wf)
 	}
 	if len(j.repair) > 0 {
 		j.resent = append(j.resent, accepted...)

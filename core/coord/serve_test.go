@@ -366,6 +366,45 @@ func TestATableThatHangsDoesNotHoldUpSteps(t *testing.T) {
 	})
 }
 
+// Nor is it asked at every step because the workflow became due earlier than its row
+// says.
+func TestATableThatHangsDoesNotHoldUpStepsBesideABackOff(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if down.Load() && strings.HasPrefix(c.Op, "Index.") {
+			return faults.Fate{Delay: time.Hour}
+		}
+		return faults.Fate{}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
+		d := graph("F", "T0", "T1 < T0", "T2 < T1", "T3 < T2", "T4 < T3", "T5 < T4", "T6 < T5", "T7 < T6", "T8 < T7", "T9 < T8")
+		w.Know(d)
+		w.Outcome = func(m msg.Task) msg.Completion {
+			return msg.Completion{Success: m.Name != "F", Reason: msg.Cancelled}
+		}
+		c := w.Start("c", plan)
+		mustSubmit(t, c, "w", d)
+		stop := serve(t, c)
+		time.Sleep(5 * time.Second)
+		down.Store(true)
+		begun := time.Now()
+		for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+			if w.Take(t.Context()) == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.Finish(t.Context())
+		}
+		if took := time.Since(begun); took > 8*time.Second {
+			t.Errorf("nine steps took %v while the table hung", took)
+		}
+		down.Store(false)
+		stop()
+	})
+}
+
 // The event log is for people: one that hangs must not hold up the steps of a
 // workflow.
 func TestAnEventLogThatHangsDoesNotHoldUpSteps(t *testing.T) {
@@ -424,5 +463,52 @@ func TestMarksOfOneDoNotWaitForThoseOfAnother(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		expect(t, w, "five seconds after the sends", "w running   A:completed B:running C:running D:pending")
 		armed.Store(false)
+	})
+}
+
+// A table that asks for a long pause is no reason for the marks of sends to wait:
+// they are stored within five seconds.
+func TestMarksDoNotWaitForTheTable(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	plan := func(c faults.Call) faults.Fate {
+		if down.Load() && c.Op == "Index.Project" {
+			return faults.Fate{Before: fault.New(fault.Throttled, "busy").WithRetryAfter(time.Minute)}
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, c *testkit.Node) {
+		mustSubmit(t, c, "w", diamond())
+		down.Store(true)
+		report(t, w, "w", "A")
+		// By then the rows were tried again, in the background.
+		time.Sleep(70*time.Second + offBeat)
+		report(t, w, "w", "B")
+		report(t, w, "w", "C")
+		time.Sleep(5500 * time.Millisecond)
+		expect(t, w, "five seconds after D was sent", "w running   A:completed B:completed C:completed D:running")
+	})
+}
+
+// A table that is slow but answers gets the rows of a workflow that another process
+// wrote before.
+func TestASlowTableGetsTheRowsOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	plan := func(c faults.Call) faults.Fate {
+		if strings.HasPrefix(c.Op, "Index.") {
+			return faults.Fate{Delay: 900 * time.Millisecond}
+		}
+		return faults.Fate{}
+	}
+	serving(t, []faults.Decide{plan}, func(t *testing.T, w *testkit.World, _ *testkit.Node) {
+		mustSubmit(t, w.Start("other"), "w", graph("A"))
+		report(t, w, "w", "A")
+		time.Sleep(20 * time.Second)
+		if row, err := w.Store.Index.Get(t.Context(), "w"); err != nil || row.Status != "completed" {
+			t.Errorf("row = %+v, %v; want completed", row, err)
+		}
+		if due, err := w.Store.Index.DueBefore(t.Context(), time.Now().Add(time.Hour), 10); err != nil || len(due) > 0 {
+			t.Errorf("due = %+v, %v; want none of a workflow that ended", due, err)
+		}
 	})
 }

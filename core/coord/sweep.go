@@ -20,6 +20,12 @@ const sweepBatch = 2048
 // state still says. It returns how many rows it took up. Nothing depends on a
 // single turn of it, and any number may run at once.
 func (c *Coordinator) Sweep(ctx context.Context) (int, error) {
+	total, err := c.sweepRows(ctx)
+	return total, errors.Join(err, c.honourFlags(ctx))
+}
+
+// sweepRows takes up the rows that are due, in the time of two rounds.
+func (c *Coordinator) sweepRows(ctx context.Context) (int, error) {
 	ctx, cancel := c.sched.WithTimeout(ctx, 2*c.roundTime(), "a sweep")
 	defer cancel()
 	now := c.sched.Now()
@@ -41,7 +47,7 @@ func (c *Coordinator) Sweep(ctx context.Context) (int, error) {
 		// What could not even be postponed would come again and again.
 		moved = len(rows) == sweepBatch && errors.Join(failed...) == nil
 	}
-	return total, errors.Join(append(errs, c.honourFlags(ctx))...)
+	return total, errors.Join(errs...)
 }
 
 // sweepRow does what a row asks for. A row that cannot be dealt with now is
@@ -122,8 +128,11 @@ func (c *Coordinator) finishClaim(ctx context.Context, d port.Due) error {
 	return c.store.Index.DeleteDue(ctx, d.Key)
 }
 
-// honourFlags turns the cancel flags of scripts into commands.
+// honourFlags turns the cancel flags of scripts into commands. It has time of its
+// own: one row that hangs may take all of the others'.
 func (c *Coordinator) honourFlags(ctx context.Context) error {
+	ctx, cancel := c.sched.WithTimeout(ctx, c.roundTime(), "honouring cancel flags")
+	defer cancel()
 	flagged, err := c.store.Index.CancelRequests(ctx, sweepBatch)
 	if err != nil {
 		return err

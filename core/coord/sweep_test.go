@@ -151,3 +151,37 @@ func TestASweepReadsTheDueRowsOnce(t *testing.T) {
 		}
 	})
 }
+
+// The flag of a script is honoured though a workflow that cannot be read takes all
+// the time of the due rows, at every turn.
+func TestFlagsAreHonouredBesideARowThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		w := onMemory(t, memory.Options{})
+		w.Know(diamond())
+		client := w.Start("client")
+		mustSubmit(t, client, "hangs", diamond())
+		time.Sleep(6 * time.Minute)
+		mustSubmit(t, client, "w", diamond())
+		row, err := w.Store.Index.Get(ctx, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Store.Index.SetCancel(ctx, "w", port.CancelRequest{Requested: true}, row.Tag); err != nil {
+			t.Fatal(err)
+		}
+		sweeper := w.Start("sweeper", func(c faults.Call) faults.Fate {
+			if c.Op == "States.Load" && c.Key == "hangs" {
+				return faults.Fate{Delay: time.Hour}
+			}
+			return faults.Fate{}
+		})
+		if n, err := sweeper.Sweep(ctx); n != 1 {
+			t.Errorf("Sweep = %d, %v, want one row", n, err)
+		}
+		if s, err := sweeper.Status(ctx, "w"); err != nil || s.Status != "cancelled" {
+			t.Errorf("Status = %+v, %v, want cancelled", s, err)
+		}
+	})
+}

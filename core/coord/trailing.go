@@ -23,6 +23,17 @@ func (c *Coordinator) noteTrailing(wf string) {
 	})
 }
 
+// noteMarks is noteTrailing for marks of sends, which do not wait for rows that could
+// not be written.
+func (c *Coordinator) noteMarks(wf string) {
+	at := c.sched.Now().Add(c.o.TrailingSave)
+	c.note(wf, func(n *note) {
+		if n.trailing.IsZero() || at.Before(n.trailing) {
+			n.trailing = at
+		}
+	})
+}
+
 // longestTrailing bounds the pause after which marks and rows that could not be
 // stored are stored again; a service may ask for more.
 const longestTrailing = 5 * time.Second
@@ -38,8 +49,10 @@ func (c *Coordinator) FlushTrailing(ctx context.Context, all bool) {
 		if err != nil {
 			c.log.Warn("marks not saved", "workflow", wf, "error", err)
 		}
-		err = cmp.Or(err, j.rows)
 		c.note(wf, func(n *note) {
+			if len(n.accepted) == 0 { // marks that came meanwhile do not wait for the rows
+				err = cmp.Or(err, j.rows)
+			}
 			n.trailingPause = min(max(2*n.trailingPause, c.o.TrailingSave), longestTrailing)
 			if err == nil {
 				n.trailingPause = 0

@@ -89,7 +89,7 @@ func rules() []rule {
 		{pkg: "internal/busstand", ours: []string{"internal/busstand/amqp"}},
 		{pkg: "internal/cli", ours: []string{"core/...", "store", "worker/...", "internal/local", "internal/config", "internal/obs", "internal/sim"},
 			others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6", "golang.org/x/term", "golang.org/x/sys"}},
-		{pkg: "internal/reaper", others: []string{"golang.org/x/sys", "golang.org/x/term"}},
+		{pkg: "internal/reaper", others: []string{"golang.org/x/sys"}},
 		{pkg: "cmd/jobq", ours: []string{"internal/cli", "internal/reaper", "worker/...", "core/..."}},
 	}
 }

@@ -45,7 +45,15 @@ func (s *session) stopped(ctx context.Context, w *state.Workflow) (bool, error) 
 		return false, nil
 	}
 	holder, err := s.store.Leases.Holder(ctx, local.Lease(w.ID))
-	return holder == "" && err == nil, err
+	if err != nil || holder != "" {
+		return false, err
+	}
+	// The process may have ended the workflow and left between the two looks.
+	w, err = s.loadState(ctx, w.ID)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && !w.Status.Ended(), err
 }
 
 // live looks which commands of w run. Queues are about first in, first out, so

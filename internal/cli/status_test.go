@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"jobq/core/coord"
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/store/memory"
 	"jobq/store/wrap/faults"
@@ -62,4 +64,44 @@ func slowIndex(c faults.Call) faults.Fate {
 		return faults.Fate{Delay: time.Hour}
 	}
 	return faults.Fate{}
+}
+
+// leavingRun is asked who runs a workflow when its process has just ended it and left.
+type leavingRun struct {
+	port.Leases
+	end func()
+}
+
+func (l leavingRun) Holder(context.Context, string) (string, error) {
+	l.end()
+	return "", nil
+}
+
+// TestARunThatEndsIsNotStopped: between the look at the state and the one at its
+// process that may end and leave.
+func TestARunThatEndsIsNotStopped(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store := memory.New(memory.Options{}).Port()
+	c := coord.New(store, sched.Real{}, coord.Options{})
+	d := &dag.Definition{Name: "one", Tasks: []dag.Task{{Name: "a", Queue: "cpu", Kwargs: []dag.Kwarg{{Key: "cmd", Value: []byte(`"true"`)}}}}}
+	if _, err := c.Submit(ctx, coord.Submission{ID: "w1", Definition: d, Namespace: "p/w1/"}); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Coordinator: c, store: store, place: "local/p"}
+	sum, err := s.Status(ctx, "w1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stopped, err := s.isStopped(ctx, sum); err != nil || !stopped {
+		t.Errorf("isStopped of a run without a process = %v, %v, want true", stopped, err)
+	}
+	store.Leases = leavingRun{store.Leases, func() {
+		if _, err := c.Cancel(ctx, "w1", coord.Command{}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if stopped, err := s.isStopped(ctx, sum); err != nil || stopped {
+		t.Errorf("isStopped of a run that ends meanwhile = %v, %v, want false", stopped, err)
+	}
 }

@@ -58,10 +58,14 @@ func (s *session) unserved(ctx context.Context, id string) (func(coord.TaskView)
 		return nil, err
 	}
 	holder, err := s.store.Leases.Holder(ctx, local.Lease(id))
-	if err != nil || holder != "" || w.Status.Ended() {
+	stopped := false
+	if err == nil {
+		stopped, err = s.stopped(ctx, w)
+	}
+	if err != nil || holder != "" || w.Status.Ended() || w.Namespace != "" && !stopped {
 		return func(coord.TaskView) string { return "" }, err
 	}
-	if w.Namespace != "" {
+	if stopped {
 		text := "nobody runs this workflow at the moment; to go on with it: `" + s.commandLine("run", "--resume", id) + "`"
 		return func(coord.TaskView) string { return text }, nil
 	}

@@ -102,6 +102,56 @@ func TestItPassesSignalsOn(t *testing.T) {
 	}
 }
 
+// Whoever starts jobq may want a signal ignored, as nohup does.
+func TestASignalThatIsIgnoredStaysSo(t *testing.T) {
+	t.Parallel()
+	cmd, out := command(t, "kill -HUP $$; kill -INT $$; echo went on")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec "$0"`, cmd.Path}
+	if err := cmd.Run(); err != nil || out.String() != "went on\n" {
+		t.Errorf("the program ended with %v and said %q, want it to go on", err, out)
+	}
+}
+
+// Ctrl-Z stops what is in front of the terminal, and here no shell could let it go
+// on: process 1 itself cannot be stopped, and its program is no worse off.
+func TestItsProgramGoesOnAfterCtrlZ(t *testing.T) {
+	t.Parallel()
+	cmd, out := command(t, "kill -TSTP 0; echo went on")
+	stuck := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	if err := cmd.Run(); err != nil || out.String() != "went on\n" {
+		t.Errorf("the program ended with %v and said %q, want it to go on", err, out)
+	}
+}
+
+// A terminal that is not ours to be in front of, as after setsid, is no reason not to
+// start.
+func TestItRunsAtATerminalOfOthers(t *testing.T) {
+	t.Parallel()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	if err := unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	cmd, out := command(t, "echo ran")
+	cmd.Stdin = terminal
+	if err := cmd.Run(); err != nil || out.String() != "ran\n" {
+		t.Errorf("the program ended with %v and said %q, want it to run", err, out)
+	}
+}
+
 func waitFor(t *testing.T, file string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 )
 
 // Run does nothing and returns false unless this process is process 1. Else it
@@ -35,7 +35,7 @@ func Run(stderr io.Writer) (code int, ran bool) {
 // serve runs a program to its end and collects every process that dies meanwhile.
 func serve(path string, args []string) (code int, err error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals)
+	listen(signals)
 	defer signal.Stop(signals)
 	child, err := os.StartProcess(path, args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: apart()})
 	if err != nil {
@@ -66,12 +66,29 @@ func serve(path string, args []string) (code int, err error) {
 	return status.ExitStatus(), nil
 }
 
+// listen asks for every signal, but for those that whoever started us wants ignored:
+// so they stay for the program too.
+func listen(signals chan<- os.Signal) {
+	var ignored []os.Signal
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			ignored = append(ignored, s)
+		}
+	}
+	signal.Notify(signals)
+	if len(ignored) > 0 { // none would mean all
+		signal.Ignore(ignored...)
+	}
+}
+
 // apart gives the program a process group of its own, in front of the terminal if
-// there is one: what is typed there then reaches it once, and not a second time
-// through us.
+// we are: what is typed there then reaches it once, and not a second time through
+// us.
 func apart() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if stdin := int(os.Stdin.Fd()); term.IsTerminal(stdin) {
+	stdin := int(os.Stdin.Fd())
+	// It fails for what is no terminal, or not that of our session.
+	if front, err := unix.IoctlGetInt(stdin, unix.TIOCGPGRP); err == nil && front == syscall.Getpgrp() {
 		a.Foreground, a.Ctty = true, stdin
 	}
 	return a
@@ -89,16 +106,20 @@ func forward(pid int, s os.Signal) {
 }
 
 // collect waits for every child, its own and inherited ones, until pid has ended.
+// Where that was stopped from the terminal it goes on: a shell that could see to it
+// is not there, and process 1 itself is not stopped either.
 func collect(pid int) (syscall.WaitStatus, error) {
 	for {
 		var status syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &status, 0, nil)
+		got, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return 0, fmt.Errorf("waiting for process %d: %w", pid, err)
 		case got == pid && (status.Exited() || status.Signaled()):
 			return status, nil
+		case got == pid && status.Stopped() && status.StopSignal() == syscall.SIGTSTP:
+			_ = syscall.Kill(-pid, syscall.SIGCONT) // its group, as what stopped it
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -156,6 +157,9 @@ type reader struct {
 	db     *sql.DB
 	path   string
 	closed atomic.Bool
+	// watch, where set, is called before each question, and what it returns after it:
+	// to fail where the answer may be a mixture of two states.
+	watch func() (torn func() error)
 }
 
 func openReader(path string) (*reader, error) {
@@ -170,17 +174,28 @@ func openReader(path string) (*reader, error) {
 // waits for nobody, and what such a context costs in database/sql is several times
 // as much. So the end of ctx is looked for between rows.
 func (r *reader) row(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
+	torn := r.begin()
 	found, err := r.statements.row(context.WithoutCancel(ctx), query, args, dest...)
-	return found, r.classify(ctx, err)
+	return found, cmp.Or(torn(), r.classify(ctx, err))
 }
 
 func (r *reader) rows(ctx context.Context, query string, args []any, each func(scan func(dest ...any) error) error) error {
-	return r.classify(ctx, r.statements.rows(context.WithoutCancel(ctx), query, args, func(scan func(dest ...any) error) error {
+	torn := r.begin()
+	err := r.statements.rows(context.WithoutCancel(ctx), query, args, func(scan func(dest ...any) error) error {
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
 		return each(scan)
-	}))
+	})
+	return cmp.Or(torn(), r.classify(ctx, err))
+}
+
+// begin is watch where that is set.
+func (r *reader) begin() (torn func() error) {
+	if r.watch == nil {
+		return func() error { return nil }
+	}
+	return r.watch()
 }
 
 func (r *reader) classify(ctx context.Context, err error) error {

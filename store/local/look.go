@@ -104,7 +104,8 @@ func reasonOf(err error) error {
 // beside a database even to read it, unless it is told that nobody changes it.
 // Nobody does as long as there are no changes in the -wal file, which is there as
 // long as a process has the database open; so each connection looks anew and
-// serves one question.
+// serves one question. Where the first changes come and reach the database while
+// that is answered, watch sees it.
 type looker struct {
 	driver driver.Driver
 	path   string
@@ -117,16 +118,39 @@ func openLooker(path string) (*reader, error) {
 	if err != nil {
 		return nil, classify(err, path, "open the database")
 	}
-	db := sql.OpenDB(looker{plain.Driver(), path})
+	l := looker{plain.Driver(), path}
+	db := sql.OpenDB(l)
 	db.SetMaxOpenConns(readers)
 	db.SetMaxIdleConns(-1)
-	return &reader{statements: statements{prepare: db.PrepareContext}, db: db, path: path}, plain.Close()
+	return &reader{statements: statements{prepare: db.PrepareContext}, db: db, path: path, watch: l.watch}, plain.Close()
+}
+
+// unchanging reports whether no changes wait beside the database.
+func (l looker) unchanging() bool {
+	info, err := os.Stat(l.path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
+// watch notes how the database is; torn fails where a question that took no locks
+// may have met a change of it.
+func (l looker) watch() (torn func() error) {
+	before, err := os.Stat(l.path)
+	if err != nil || !l.unchanging() {
+		return func() error { return nil }
+	}
+	return func() error {
+		now, err := os.Stat(l.path)
+		if err == nil && now.Size() == before.Size() && now.ModTime().Equal(before.ModTime()) {
+			return nil
+		}
+		return fault.Newf(fault.Unavailable, "%s was changed while it was read", l.path).WithRemedy("try again")
+	}
 }
 
 // Connect implements driver.Connector.
 func (l looker) Connect(context.Context) (driver.Conn, error) {
 	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(10000)", "query_only(1)"}}
-	if info, err := os.Stat(l.path + "-wal"); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if l.unchanging() {
 		query.Set("immutable", "1")
 	}
 	return l.driver.Open(dataSource(l.path, query))

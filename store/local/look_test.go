@@ -1,9 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"jobq/core/fault"
 )
 
 // TestALookMakesNothing: beside a database that nobody has open nothing is made, and
@@ -57,5 +61,58 @@ func TestALookMakesNothing(t *testing.T) {
 		if _, err := os.Stat(path + beside); err == nil {
 			t.Errorf("%s was made", path+beside)
 		}
+	}
+}
+
+// TestALookIsNoMixtureOfTwoStates: what changes while a question is answered is said
+// to have changed, not shown in part.
+func TestALookIsNoMixtureOfTwoStates(t *testing.T) {
+	t.Parallel()
+	ctx, home := t.Context(), t.TempDir()
+	s, err := Open(ctx, Options{Home: home, Prefix: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs := s.Port().Outputs
+	for i := range 50 {
+		if err := outputs.Put(ctx, strconv.Itoa(i), bytes.Repeat([]byte("a"), 3000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(home, databaseFile)
+	change := func(query string) {
+		db, err := connect(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, query := range []string{query, "PRAGMA wal_checkpoint(TRUNCATE)"} {
+			if _, err := db.ExecContext(ctx, query); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	change("UPDATE output SET body = body")
+	look, err := openLooker(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	seen := map[byte]int{}
+	err = look.rows(ctx, "SELECT body FROM output ORDER BY rowid", nil, func(scan func(...any) error) error {
+		var body []byte
+		if err := scan(&body); err != nil {
+			return err
+		}
+		if seen[body[0]]++; len(seen) == 1 && seen[body[0]] == 1 {
+			change("UPDATE output SET body = CAST(replace(body, 'a', 'b') AS BLOB)")
+		}
+		return nil
+	})
+	if !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the look found %d rows of before and %d of after a change, and said %v", seen['a'], seen['b'], err)
 	}
 }
