@@ -47,7 +47,7 @@ type attempt struct {
 	// taken says that the record was found to be somebody else's.
 	taken atomic.Bool
 	// stopped is when the worker was seen to stop, in Unix nanoseconds; 0 is not yet.
-	stopped atomic.Int64
+	stopped atomic.Pointer[time.Time]
 	// survivor is the run id of the start that was taken over.
 	survivor string
 	// ended is how the attempt ended where the claim found that it had.

@@ -46,7 +46,7 @@ func (h *Handler) retry(ctx context.Context, tries int, f func(context.Context) 
 // insist is retry for what a stopping worker still has to write: it goes on for
 // Patience after the end of ctx, and without end before it where tries is 0.
 func (h *Handler) insist(ctx context.Context, tries int, f func(context.Context) error) error {
-	var stopped atomic.Int64
+	var stopped atomic.Pointer[time.Time]
 	return h.write(ctx, tries, h.conf.Patience, &stopped, f)
 }
 
@@ -71,7 +71,7 @@ func (a *attempt) persist(ctx context.Context, f func(context.Context) error) er
 
 // write calls f as retry does, but goes on for patience after the end of ctx.
 // stopped keeps when that was seen.
-func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, stopped *atomic.Int64, f func(context.Context) error) error {
+func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, stopped *atomic.Pointer[time.Time], f func(context.Context) error) error {
 	live := context.WithoutCancel(ctx)
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -91,10 +91,10 @@ func (h *Handler) write(ctx context.Context, tries int, patience time.Duration, 
 }
 
 // since returns the time since stopped, which it sets where nobody has.
-func (h *Handler) since(stopped *atomic.Int64) time.Duration {
-	now := h.conf.Scheduler.Now().UnixNano()
-	stopped.CompareAndSwap(0, now)
-	return time.Duration(now - stopped.Load())
+func (h *Handler) since(stopped *atomic.Pointer[time.Time]) time.Duration {
+	now := h.conf.Scheduler.Now()
+	stopped.CompareAndSwap(nil, &now)
+	return now.Sub(*stopped.Load()) // not by a clock that may be set meanwhile
 }
 
 func (h *Handler) once(ctx context.Context, f func(context.Context) error) error {
