@@ -46,7 +46,7 @@ type attempt struct {
 	messageLost bool
 	// taken says that the record was found to be somebody else's.
 	taken atomic.Bool
-	// stopped is when the worker was seen to stop, in Unix nanoseconds; 0 is not yet.
+	// stopped is when the worker was seen to stop; nil is not yet.
 	stopped atomic.Pointer[time.Time]
 	// survivor is the run id of the start that was taken over.
 	survivor string
