@@ -336,5 +336,5 @@ func (c *Coordinator) claim(ctx context.Context, m msg.Command) error {
 }
 
 func (c *Coordinator) unclaim(ctx context.Context, m msg.Command) error {
-	return c.store.Index.DeleteDue(ctx, claimKey(m))
+	return c.store.Index.DeleteDue(ctx, claimKey(m), 0)
 }

@@ -118,11 +118,11 @@ func (c *Coordinator) putDue(ctx context.Context, wf string, e *entry, due time.
 	return err
 }
 
-// dropDue removes the due row of a workflow that ended. The removal knows no
-// condition, so it may hit the row of a retry that came in between: then the
-// state has changed and the row is put back.
+// dropDue removes the due row of a workflow that ended. It spares that of a later
+// state; but what a process with an older state wrote over it passes for older, and
+// then the state has changed and the row is put back.
 func (c *Coordinator) dropDue(ctx context.Context, wf string, e *entry) error {
-	if err := c.store.Index.DeleteDue(ctx, wf); err != nil {
+	if err := c.store.Index.DeleteDue(ctx, wf, e.run.State().Version); err != nil {
 		return err
 	}
 	c.note(wf, func(n *note) { n.dueAt = time.Time{} })

@@ -45,7 +45,7 @@ func (c *Coordinator) remove(ctx context.Context, t *state.Workflow, tag port.Ta
 	if err := c.store.Index.PutDue(ctx, again); err != nil {
 		return err
 	}
-	if err := c.store.Index.DeleteDue(ctx, t.ID); err != nil {
+	if err := c.store.Index.DeleteDue(ctx, t.ID, t.Version); err != nil {
 		return err
 	}
 	_, err := c.saveTombstone(ctx, t, tag, "")
@@ -119,7 +119,7 @@ func (c *Coordinator) purgeOnceMore(ctx context.Context, d port.Due) error {
 	switch {
 	case err == nil || absent:
 		// A new life has begun: what is there is its own.
-		return c.store.Index.DeleteDue(ctx, d.Key)
+		return c.store.Index.DeleteDue(ctx, d.Key, d.StateVersion)
 	case !purged:
 		return err
 	}
@@ -136,5 +136,5 @@ func (c *Coordinator) purgeOnceMore(ctx context.Context, d port.Due) error {
 	if _, err := c.saveTombstone(ctx, p.tombstone, tag, ""); err != nil {
 		return err
 	}
-	return c.store.Index.DeleteDue(ctx, d.Key)
+	return c.store.Index.DeleteDue(ctx, d.Key, d.StateVersion)
 }

@@ -86,7 +86,7 @@ func (c *Coordinator) sweepWorkflow(ctx context.Context, d port.Due) error {
 	}
 	err := c.run(ctx, j)
 	if gone(err) {
-		return c.store.Index.DeleteDue(ctx, d.Key)
+		return c.store.Index.DeleteDue(ctx, d.Key, d.StateVersion)
 	}
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *Coordinator) finishClaim(ctx context.Context, d port.Due) error {
 		return rows
 	}
 	c.repaired("claim", m.Workflow)
-	return c.store.Index.DeleteDue(ctx, d.Key)
+	return c.store.Index.DeleteDue(ctx, d.Key, d.StateVersion)
 }
 
 // honourFlags turns the cancel flags of scripts into commands. It has time of its

@@ -25,10 +25,12 @@ type Index interface {
 	// workflow id. next is empty at the end and otherwise continues the listing.
 	List(ctx context.Context, f Filter) (rows []StoredRow, next string, err error)
 
-	// PutDue writes a due row whatever was there. Its DueAt is advice.
+	// PutDue writes a due row. One of a later state than d.StateVersion stays as it
+	// is, which is no error. DueAt is advice.
 	PutDue(ctx context.Context, d Due) error
-	// DeleteDue removes the due row called key; an absent one is no error.
-	DeleteDue(ctx context.Context, key string) error
+	// DeleteDue removes the due row called key, unless it is of a later state than
+	// last; that it stays, or was absent, is no error.
+	DeleteDue(ctx context.Context, key string, last uint64) error
 	// DueBefore returns up to most due rows with DueAt at or before t, oldest
 	// first.
 	DueBefore(ctx context.Context, t time.Time, most int) ([]Due, error)

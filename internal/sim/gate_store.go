@@ -169,8 +169,8 @@ func (v index) PutDue(ctx context.Context, d port.Due) error {
 	})
 }
 
-func (v index) DeleteDue(ctx context.Context, key string) error {
-	return v.g.call(ctx, opDeleteDue, key, func(ctx context.Context) error { return v.g.inner.Index.DeleteDue(ctx, key) })
+func (v index) DeleteDue(ctx context.Context, key string, last uint64) error {
+	return v.g.call(ctx, opDeleteDue, key, func(ctx context.Context) error { return v.g.inner.Index.DeleteDue(ctx, key, last) })
 }
 
 // listLag is how old a row must be to be in a listing that lags.

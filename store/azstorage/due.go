@@ -38,7 +38,40 @@ func (v *index) PutDue(ctx context.Context, d port.Due) error {
 		"state_version": int64Column(d.StateVersion),
 	}
 	c.setNote(d.Note)
-	return v.t.upsert(ctx, partition, key, c, doing)
+	// Nothing is there of most claims, something of most workflows.
+	look := d.StateVersion > 0
+	for range dueTries {
+		if look {
+			later, tag, err := v.laterDue(ctx, partition, key, d.StateVersion, doing)
+			if err == nil && !later {
+				_, err = v.t.merge(ctx, partition, key, c, tag, doing)
+			}
+			switch {
+			case fault.Is(err, fault.Conflict):
+				continue
+			case !fault.Is(err, fault.NotFound):
+				return err
+			}
+		}
+		if _, err := v.t.insert(ctx, partition, key, c, doing); !fault.Is(err, fault.Exists) {
+			return err
+		}
+		look = true
+	}
+	return fault.Newf(fault.Unavailable, "cannot %s: it keeps changing", doing)
+}
+
+// dueTries bounds how often a due row is read again because somebody changed it.
+const dueTries = 16
+
+// laterDue reads a due row, or fails with fault.NotFound. It reports whether that is
+// of a later state than version.
+func (v *index) laterDue(ctx context.Context, partition, key string, version uint64, doing string) (later bool, tag port.Tag, err error) {
+	e, err := v.t.get(ctx, partition, key, doing)
+	if err != nil {
+		return false, "", err
+	}
+	return e.columns.number("state_version") > version, e.tag, nil
 }
 
 // maxNote is the longest note in bytes. A command that is claimed may name
@@ -68,9 +101,22 @@ func (c columns) note() string {
 	return b.String()
 }
 
-func (v *index) DeleteDue(ctx context.Context, key string) error {
+func (v *index) DeleteDue(ctx context.Context, key string, last uint64) error {
+	doing := "delete the due row " + key + " in account " + v.t.account
 	partition, row := dueKey(key)
-	return v.t.remove(ctx, partition, row, "delete the due row "+key+" in account "+v.t.account)
+	for range dueTries {
+		later, tag, err := v.laterDue(ctx, partition, row, last, doing)
+		if err == nil && !later {
+			err = v.t.removeAt(ctx, partition, row, tag, doing)
+		}
+		switch {
+		case fault.Is(err, fault.NotFound):
+			return nil
+		case !fault.Is(err, fault.Conflict):
+			return err
+		}
+	}
+	return fault.Newf(fault.Unavailable, "cannot %s: it keeps changing", doing)
 }
 
 // DueBefore reads everything that is due: which rows are the oldest no order of

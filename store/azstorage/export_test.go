@@ -14,6 +14,7 @@ var (
 	UnpackPoison = unpackPoison
 	PointerKey   = pointerKey
 	Shard        = shard
+	ASCII        = ascii
 )
 
 // PresenceLater returns the members of s as they look after that time.

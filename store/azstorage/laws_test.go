@@ -2,6 +2,8 @@ package azstorage_test
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,27 @@ import (
 	"jobq/core/msg"
 	"jobq/store/azstorage"
 )
+
+func TestEscapedDocumentsReadTheSame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		body, err := json.Marshal(map[string]string{"text": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		escaped := azstorage.ASCII(body)
+		for _, b := range escaped {
+			if b > 127 {
+				t.Fatalf("%q has a byte %#x", escaped, b)
+			}
+		}
+		var want, got map[string]string
+		if err := errors.Join(json.Unmarshal(body, &want), json.Unmarshal(escaped, &got)); err != nil || got["text"] != want["text"] {
+			t.Fatalf("%q reads as %q, %v", escaped, got["text"], err)
+		}
+	})
+}
 
 func TestBlobNamesAreReversibleAndApart(t *testing.T) {
 	t.Parallel()

@@ -254,6 +254,7 @@ func (o Options) queueClient(a Account) (client *azqueue.ServiceClient, err erro
 
 func (o Options) tableClient(a Account) (client *aztables.ServiceClient, err error) {
 	options := aztables.ClientOptions{ClientOptions: o.clientOptions()}
+	options.PerCallPolicies = append(options.PerCallPolicies, asciiBodies{})
 	switch {
 	case a.key != "":
 		var key *aztables.SharedKeyCredential

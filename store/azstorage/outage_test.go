@@ -120,7 +120,7 @@ func TestATableThatIsDeletedIsAnOutageUntilItIsBack(t *testing.T) {
 		"Delete":         s.Index.Delete(ctx, "w"),
 		"List":           listErr,
 		"PutDue":         s.Index.PutDue(ctx, port.Due{Key: "w", Workflow: "w"}),
-		"DeleteDue":      s.Index.DeleteDue(ctx, "w"),
+		"DeleteDue":      s.Index.DeleteDue(ctx, "w", 0),
 		"DueBefore":      second(s.Index.DueBefore(ctx, born, 1)),
 		"CancelRequests": second(s.Index.CancelRequests(ctx, 1)),
 	} {

@@ -100,17 +100,17 @@ func (t *table) merge(ctx context.Context, partition, key string, c columns, ifM
 	return port.Tag(got.ETag), nil
 }
 
-// upsert is merge whatever was there.
-func (t *table) upsert(ctx context.Context, partition, key string, c columns, doing string) error {
-	body, err := encodeEntity(partition, key, c)
-	if err != nil {
-		return fault.Wrapf(fault.Invalid, err, "cannot %s", doing)
+// removeAt deletes an entity at ifMatch, else fails with fault.Conflict.
+func (t *table) removeAt(ctx context.Context, partition, key string, ifMatch port.Tag, doing string) error {
+	tag, ok := etag(ifMatch, entityTag)
+	if !ok {
+		return fault.Newf(fault.Conflict, "cannot %s: the tag %q is not one of this store", doing, ifMatch)
 	}
 	if err := ended(ctx, doing); err != nil {
 		return err
 	}
-	if _, err := t.client.UpsertEntity(ctx, body, &aztables.UpsertEntityOptions{UpdateMode: aztables.UpdateModeMerge}); err != nil {
-		return t.explain(ctx, err, verdicts{http.StatusNotFound: fault.Unavailable}, doing)
+	if _, err := t.client.DeleteEntity(ctx, partition, key, &aztables.DeleteEntityOptions{IfMatch: &tag}); err != nil {
+		return t.absent(ctx, err, onChange, doing)
 	}
 	return nil
 }

@@ -217,18 +217,21 @@ func (v index) PutDue(ctx context.Context, d port.Due) error {
 		return err
 	}
 	return v.s.write.do(ctx, false, func(tx *tx) error {
-		_, err := tx.exec("INSERT OR REPLACE INTO due (prefix, key, workflow, due_at, state_version, note) VALUES (?, ?, ?, ?, ?, ?)",
+		_, err := tx.exec(`INSERT INTO due (prefix, key, workflow, due_at, state_version, note) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (prefix, key) DO UPDATE SET workflow = excluded.workflow, due_at = excluded.due_at,
+				state_version = excluded.state_version, note = excluded.note
+			WHERE state_version <= excluded.state_version`,
 			v.s.prefix, d.Key, d.Workflow, toNanos(d.DueAt), int64(d.StateVersion), d.Note)
 		return err
 	})
 }
 
-func (v index) DeleteDue(ctx context.Context, key string) error {
+func (v index) DeleteDue(ctx context.Context, key string, last uint64) error {
 	if err := v.s.check(ctx); err != nil {
 		return err
 	}
 	return v.s.write.do(ctx, false, func(tx *tx) error {
-		_, err := tx.exec("DELETE FROM due WHERE prefix = ? AND key = ?", v.s.prefix, key)
+		_, err := tx.exec("DELETE FROM due WHERE prefix = ? AND key = ? AND state_version <= ?", v.s.prefix, key, int64(min(last, math.MaxInt64)))
 		return err
 	})
 }

@@ -136,16 +136,20 @@ func (v index) PutDue(ctx context.Context, d port.Due) error {
 		return err
 	}
 	defer v.p.s.mu.Unlock()
-	v.p.s.dues[d.Key] = d
+	if v.p.s.dues[d.Key].StateVersion <= d.StateVersion {
+		v.p.s.dues[d.Key] = d
+	}
 	return nil
 }
 
-func (v index) DeleteDue(ctx context.Context, key string) error {
+func (v index) DeleteDue(ctx context.Context, key string, last uint64) error {
 	if err := v.p.enter(ctx); err != nil {
 		return err
 	}
 	defer v.p.s.mu.Unlock()
-	delete(v.p.s.dues, key)
+	if v.p.s.dues[key].StateVersion <= last {
+		delete(v.p.s.dues, key)
+	}
 	return nil
 }
 

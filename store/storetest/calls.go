@@ -163,14 +163,18 @@ var calls = map[string]func(*machine){
 		m.equal(ids, m.requests())
 	},
 	"PutDue": func(m *machine) {
-		d := port.Due{Key: m.pick("key", "w", "w!1", "v"), Workflow: "w", DueAt: birth.Add(time.Duration(rapid.IntRange(0, 3).Draw(m.T, "due")) * time.Minute), Note: m.text()}
+		d := port.Due{Key: m.pick("key", "w", "w!1", "v"), Workflow: "w", StateVersion: rapid.Uint64Range(0, 2).Draw(m.T, "version"), DueAt: birth.Add(time.Duration(rapid.IntRange(0, 3).Draw(m.T, "due")) * time.Minute), Note: m.text()}
 		m.verdict(m.store().Index.PutDue(m.ctx.Context(), d), success)
-		m.dues[d.Key] = d
+		if m.dues[d.Key].StateVersion <= d.StateVersion {
+			m.dues[d.Key] = d
+		}
 	},
 	"DeleteDue": func(m *machine) {
-		key := m.pick("key", "w", "w!1", "v")
-		m.verdict(m.store().Index.DeleteDue(m.ctx.Context(), key), success)
-		delete(m.dues, key)
+		key, last := m.pick("key", "w", "w!1", "v"), rapid.Uint64Range(0, 2).Draw(m.T, "last")
+		m.verdict(m.store().Index.DeleteDue(m.ctx.Context(), key, last), success)
+		if m.dues[key].StateVersion <= last {
+			delete(m.dues, key)
+		}
 	},
 	"DueBefore": func(m *machine) {
 		at, most := birth.Add(2*time.Minute), rapid.IntRange(0, 3).Draw(m.T, "most")

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -221,20 +222,53 @@ var dueCases = []testCase{
 			same(t, keys, want, fmt.Sprintf("DueBefore of at most %d", most))
 		}
 	}},
-	{"a due row is written over whatever was there", func(t *testing.T, e env) {
+	{"a due row is written over an earlier one and that of the same state", func(t *testing.T, e env) {
 		ctx, index := t.Context(), e.store.Index
-		ok(t, index.PutDue(ctx, port.Due{Key: "w!c", Workflow: "w", DueAt: birth, StateVersion: 9, Note: "old"}), "PutDue")
-		want := port.Due{Key: "w!c", Workflow: "w", DueAt: birth.Add(-time.Hour), StateVersion: 4, Note: "{\"new\": true}"}
+		for _, version := range []uint64{0, 4, 4, 9} {
+			want := port.Due{Key: "w!c", Workflow: "w", DueAt: birth.Add(-time.Duration(version) * time.Hour), StateVersion: version, Note: "{\"new\": true}"}
+			ok(t, index.PutDue(ctx, port.Due{Key: "w!c", Workflow: "w", DueAt: birth, StateVersion: version / 2, Note: "old"}), "PutDue")
+			ok(t, index.PutDue(ctx, want), "PutDue")
+			due, err := index.DueBefore(ctx, birth, 10)
+			ok(t, err, "DueBefore")
+			same(t, due, []port.Due{want}, "DueBefore")
+		}
+	}},
+	{"a due row of a later state is neither written over nor deleted", func(t *testing.T, e env) {
+		ctx, index := t.Context(), e.store.Index
+		want := port.Due{Key: "w", Workflow: "w", DueAt: birth, StateVersion: 9}
 		ok(t, index.PutDue(ctx, want), "PutDue")
+		for _, version := range []uint64{0, 8} {
+			ok(t, index.PutDue(ctx, port.Due{Key: "w", Workflow: "w", DueAt: birth.Add(-time.Hour), StateVersion: version, Note: "old"}), "PutDue of an earlier state")
+			ok(t, index.DeleteDue(ctx, "w", version), "DeleteDue of an earlier state")
+		}
 		due, err := index.DueBefore(ctx, birth, 10)
 		ok(t, err, "DueBefore")
 		same(t, due, []port.Due{want}, "DueBefore")
+		ok(t, index.DeleteDue(ctx, "w", 9), "DeleteDue")
+		due, err = index.DueBefore(ctx, birth, 10)
+		ok(t, err, "DueBefore")
+		same(t, len(due), 0, "rows of DueBefore after DeleteDue")
+	}},
+	{"due rows that several write at once keep the latest", func(t *testing.T, e env) {
+		ctx, index := t.Context(), e.store.Index
+		const writers = 6
+		var wg sync.WaitGroup
+		for v := range uint64(writers) {
+			wg.Go(func() {
+				ok(t, index.PutDue(ctx, port.Due{Key: "w", Workflow: "w", DueAt: birth, StateVersion: v + 1}), "PutDue")
+				ok(t, index.DeleteDue(ctx, "w", v), "DeleteDue")
+			})
+		}
+		wg.Wait()
+		due, err := index.DueBefore(ctx, birth, 10)
+		ok(t, err, "DueBefore")
+		same(t, due, []port.Due{{Key: "w", Workflow: "w", DueAt: birth, StateVersion: writers}}, "DueBefore")
 	}},
 	{"deleting a due row twice is no error", func(t *testing.T, e env) {
 		ctx, index := t.Context(), e.store.Index
 		ok(t, index.PutDue(ctx, port.Due{Key: "w", Workflow: "w", DueAt: birth}), "PutDue")
-		ok(t, index.DeleteDue(ctx, "w"), "DeleteDue")
-		ok(t, index.DeleteDue(ctx, "w"), "DeleteDue again")
+		ok(t, index.DeleteDue(ctx, "w", 0), "DeleteDue")
+		ok(t, index.DeleteDue(ctx, "w", 0), "DeleteDue again")
 		due, err := index.DueBefore(ctx, birth, 10)
 		ok(t, err, "DueBefore")
 		same(t, len(due), 0, "rows of DueBefore after DeleteDue")

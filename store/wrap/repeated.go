@@ -90,8 +90,8 @@ func (v index) PutDue(ctx context.Context, d port.Due) error {
 	return v.r.do(ctx, ifTransient, func() error { return v.Index.PutDue(ctx, d) })
 }
 
-func (v index) DeleteDue(ctx context.Context, key string) error {
-	return v.r.do(ctx, ifTransient, func() error { return v.Index.DeleteDue(ctx, key) })
+func (v index) DeleteDue(ctx context.Context, key string, last uint64) error {
+	return v.r.do(ctx, ifTransient, func() error { return v.Index.DeleteDue(ctx, key, last) })
 }
 
 func (v index) DueBefore(ctx context.Context, t time.Time, most int) ([]port.Due, error) {

@@ -41,8 +41,8 @@ func (v index) PutDue(ctx context.Context, d port.Due) error {
 	return do(ctx, v.p, "Index.PutDue", d.Key, func() error { return v.s.PutDue(ctx, d) })
 }
 
-func (v index) DeleteDue(ctx context.Context, key string) error {
-	return do(ctx, v.p, "Index.DeleteDue", key, func() error { return v.s.DeleteDue(ctx, key) })
+func (v index) DeleteDue(ctx context.Context, key string, last uint64) error {
+	return do(ctx, v.p, "Index.DeleteDue", key, func() error { return v.s.DeleteDue(ctx, key, last) })
 }
 
 func (v index) DueBefore(ctx context.Context, t time.Time, most int) ([]port.Due, error) {
