@@ -9,9 +9,10 @@ import (
 )
 
 // fewWakes is how many wakes that one process put may be on their way to one
-// workflow. It puts none while one comes in time, so that more than one is there
-// only where it wanted one sooner, and where two coordinators share a process.
-const fewWakes = 6
+// workflow. It puts none while one comes in time. More than one is there only where
+// it wanted one sooner: each of the nine delays from a second to five minutes, for
+// each of two coordinators in a process, and rounds that decide at the same time.
+const fewWakes = 20
 
 type wakeKey struct {
 	p  *process
