@@ -110,11 +110,7 @@ func TestHugeFanOutStopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 12_612
-		lines := []string{"root"}
-		for _, task := range fanIn(n).Tasks[:n] {
-			lines = append(lines, task.Name+" < root")
-		}
-		d := graph(lines...)
+		d := fanOut(n)
 		ctx := t.Context()
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}

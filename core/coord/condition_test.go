@@ -119,33 +119,15 @@ func TestOutputsThatHangDoNotHoldUpOtherSteps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := gated(1, map[string]int{"gate": 1})
-		for i := range 10 {
-			task := dag.Task{Name: fmt.Sprintf("c%d", i), Queue: "cpu"}
-			if i > 0 {
-				task.DependsOn = []string{fmt.Sprintf("c%d", i-1)}
-			}
-			d.Tasks = append(d.Tasks, task)
-		}
+		d.Tasks = append(d.Tasks, chain().Tasks...)
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}
 		w.Outcome = bigOutputs
 		w.Know(d)
-		c := w.Start("c", func(c faults.Call) faults.Fate {
-			if c.Op == "Outputs.Get" {
-				return faults.Fate{Delay: time.Hour}
-			}
-			return faults.Fate{}
-		})
+		c := w.Start("c", at("Outputs.Get", time.Hour))
 		mustSubmit(t, c, "w", d)
 		stop := serve(t, c)
-		begun := time.Now()
-		for w.Taken["w/c9#1"] == 0 && time.Since(begun) < 10*time.Minute {
-			if w.Take(t.Context()) == 0 {
-				time.Sleep(100 * time.Millisecond)
-			}
-			w.Finish(t.Context())
-		}
-		if took := time.Since(begun); took > 20*time.Second {
+		if took := throughChain(t, w); took > 20*time.Second {
 			t.Errorf("nine steps took %v while an output hung that they do not need", took)
 		}
 		stop()
@@ -157,11 +139,9 @@ func TestOutputsThatHangDoNotHoldUpOtherConditions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := gated(1, map[string]int{"gate": 1})
-		for i := range 10 {
-			task := dag.Task{Name: fmt.Sprintf("c%d", i), Queue: "cpu"}
-			if i > 0 {
-				before := fmt.Sprintf("c%d", i-1)
-				task.DependsOn, task.Condition = []string{before}, fmt.Sprintf("inputs[%q].ok", before)
+		for _, task := range chain().Tasks {
+			for _, parent := range task.DependsOn {
+				task.Condition = fmt.Sprintf("inputs[%q].ok", parent)
 			}
 			d.Tasks = append(d.Tasks, task)
 		}
@@ -177,14 +157,7 @@ func TestOutputsThatHangDoNotHoldUpOtherConditions(t *testing.T) {
 		})
 		mustSubmit(t, c, "w", d)
 		stop := serve(t, c)
-		begun := time.Now()
-		for w.Taken["w/c9#1"] == 0 && time.Since(begun) < 10*time.Minute {
-			if w.Take(t.Context()) == 0 {
-				time.Sleep(100 * time.Millisecond)
-			}
-			w.Finish(t.Context())
-		}
-		if took := time.Since(begun); took > 20*time.Second {
+		if took := throughChain(t, w); took > 20*time.Second {
 			t.Errorf("nine steps took %v while an output hung that their conditions do not name", took)
 		}
 		stop()
@@ -212,12 +185,7 @@ func TestConditionsThatComeForwardDoNotRest(t *testing.T) {
 		w.Know(d)
 		var said bytes.Buffer
 		w.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		c := w.Start("c", func(c faults.Call) faults.Fate {
-			if c.Op == "Outputs.Get" {
-				return faults.Fate{Delay: time.Second} // about 25 s in all
-			}
-			return faults.Fate{}
-		})
+		c := w.Start("c", at("Outputs.Get", time.Second)) // about 25 s in all
 		mustSubmit(t, c, "w", d)
 		w.Take(t.Context())
 		w.Finish(t.Context())

@@ -2,7 +2,6 @@ package coord
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -118,18 +117,14 @@ func (c *Coordinator) putDue(ctx context.Context, wf string, e *entry, due time.
 	return err
 }
 
-// dropDue removes the due row of a workflow that ended. It spares that of a later
-// state; but what a process with an older state wrote over it passes for older, and
-// then the state has changed and the row is put back.
+// dropDue removes the due row of a workflow that ended, but not that of a retry: a
+// command puts one of its own state before its claim goes.
 func (c *Coordinator) dropDue(ctx context.Context, wf string, e *entry) error {
-	if err := c.store.Index.DeleteDue(ctx, wf, e.run.State().Version); err != nil {
-		return err
+	err := c.store.Index.DeleteDue(ctx, wf, e.run.State().Version)
+	if err == nil {
+		c.note(wf, func(n *note) { n.dueAt = time.Time{} })
 	}
-	c.note(wf, func(n *note) { n.dueAt = time.Time{} })
-	if err := c.confirm(ctx, wf, e); !errors.Is(err, errStale) {
-		return err
-	}
-	return c.putDue(ctx, wf, e, c.sched.Now().Add(c.o.RepairThreshold))
+	return err
 }
 
 // projectRow writes row, upward only, and returns its tag, or an empty one where

@@ -237,11 +237,7 @@ func TestWakesThatHelpStayFrequent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10_000
-		lines := []string{"root"}
-		for _, task := range fanIn(n).Tasks[:n] {
-			lines = append(lines, task.Name+" < root")
-		}
-		d := graph(lines...)
+		d := fanOut(n)
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}
 		w.Options.Parallel = 1

@@ -26,10 +26,12 @@ const (
 	readers = 4
 )
 
+// busyPragma is the setting that a connection waits up to busyTimeout for others.
+func busyPragma() string { return fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()) }
+
 // connect opens a pool of connections to the database at path.
 func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
-	wait := fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{wait}, pragmas...)}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{busyPragma()}, pragmas...)}
 	db, err := sql.Open("sqlite", dataSource(path, query))
 	if err != nil {
 		return nil, classify(err, path, "open the database")

@@ -60,7 +60,7 @@ func (s *Store) openToLook(ctx context.Context, refused error) (err error) {
 func (s *Store) sameVersion(ctx context.Context, path string) error {
 	var version int
 	if _, err := s.read.row(ctx, "PRAGMA user_version", nil, &version); err != nil {
-		if fault.Is(err, fault.Unavailable) {
+		if fault.Is(err, fault.Unavailable) && !(looker{path: path}).unchanging() {
 			return fault.Wrapf(fault.Denied, err, "%s cannot be read without writing beside it: changes of a process that was killed wait in %s-wal", path, databaseFile).
 				WithRemedy("let somebody who may write there run `jobq list` once, or copy the whole directory and set JOBQ_HOME to the copy")
 		}
@@ -149,7 +149,7 @@ func (l looker) watch() (torn func() error) {
 
 // Connect implements driver.Connector.
 func (l looker) Connect(context.Context) (driver.Conn, error) {
-	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(10000)", "query_only(1)"}}
+	query := url.Values{"mode": {"ro"}, "_pragma": {busyPragma(), "query_only(1)"}}
 	if l.unchanging() {
 		query.Set("immutable", "1")
 	}
