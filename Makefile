@@ -27,9 +27,10 @@ test: setup check race e2e ## pass every test: install what they need, then run 
 setup: ## install what the tests need and is not there
 	@scripts/setup
 
-check: ## formatting, vet, generated files
+check: ## formatting, vet, the rules of the layout
 	@unformatted=$$(gofmt -l $(GOFILES)); if [ -n "$$unformatted" ]; then echo "gofmt wants: $$unformatted"; exit 1; fi
 	go vet ./...
+	go test ./internal/archtest
 
 unit: ## every test but the end-to-end ones, without the race detector
 	@scripts/timed "unit tests" go test -shuffle=on -timeout 20m $$(go list ./... | grep -v internal/e2e)

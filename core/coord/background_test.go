@@ -1,12 +1,14 @@
 package coord_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"jobq/core/dag"
 	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/sched"
@@ -232,4 +234,27 @@ func TestASlowTableGetsTheRowsOfAnotherProcess(t *testing.T) {
 			t.Errorf("due = %+v, %v; want none of a workflow that ended", due, err)
 		}
 	})
+}
+
+// chain returns the tasks T0 to T9, each behind the one before.
+func chain() *dag.Definition {
+	lines := []string{"T0"}
+	for i := range 9 {
+		lines = append(lines, fmt.Sprintf("T%d < T%d", i+1, i))
+	}
+	return graph(lines...)
+}
+
+// throughChain completes what is sent until the last task of a chain in workflow w
+// is, and returns how long that took.
+func throughChain(t *testing.T, w *testkit.World) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
+		if w.Take(t.Context()) == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.Finish(t.Context())
+	}
+	return time.Since(begun)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"jobq/core/dag"
 	"jobq/core/port"
@@ -37,29 +36,6 @@ func graph(lines ...string) *dag.Definition {
 		d.Tasks = append(d.Tasks, t)
 	}
 	return d
-}
-
-// chain returns the tasks T0 to T9, each behind the one before.
-func chain() *dag.Definition {
-	lines := []string{"T0"}
-	for i := range 9 {
-		lines = append(lines, fmt.Sprintf("T%d < T%d", i+1, i))
-	}
-	return graph(lines...)
-}
-
-// throughChain completes what is sent until the last task of a chain in workflow w
-// is, and returns how long that took.
-func throughChain(t *testing.T, w *testkit.World) time.Duration {
-	t.Helper()
-	begun := time.Now()
-	for w.Taken["w/T9#1"] == 0 && time.Since(begun) < 10*time.Minute {
-		if w.Take(t.Context()) == 0 {
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.Finish(t.Context())
-	}
-	return time.Since(begun)
 }
 
 // fanOut returns n tasks behind one called root.
