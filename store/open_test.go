@@ -60,10 +60,10 @@ func TestOpenRefusesWhatNoServiceWouldTake(t *testing.T) {
 		"a prefix that starts with 1": {store.Location{Storage: "myaccount", Prefix: "1st"}, store.Options{}, "1st"},
 		"blobs without a container":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "other"}, "ACCOUNT/CONTAINER"},
 		"blobs as an address":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "https://x/y"}, "ACCOUNT/CONTAINER"},
-		"a storage with a secret":     {store.Location{Storage: "AccountName=myaccount;AccountKey=aHVudGVyMg==", Prefix: "Trial"}, store.Options{}, "looks like a connection string"},
-		"queues with a secret":        {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "AccountName=myaccount;AccountKey=aHVudGVyMg=="}, "looks like a connection string"},
-		"blobs with a secret":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "AccountKey=hunter2/x"}, "looks like a connection string"},
-		"a namespace with a secret":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://Endpoint=sb://x;SharedAccessKey=hunter2"}, "looks like a connection string"},
+		"a storage with a secret":     {store.Location{Storage: "AccountName=myaccount;AccountKey=aHVudGVyMg==", Prefix: "Trial"}, store.Options{}, "STORAGE/PREFIX looks like a connection string"},
+		"queues with a secret":        {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "AccountName=myaccount;AccountKey=aHVudGVyMg=="}, "JOBQ_WORKFLOW_QUEUES looks like a connection string"},
+		"blobs with a secret":         {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Blobs: "AccountKey=hunter2/x"}, "JOBQ_WORKFLOW_BLOBS looks like a connection string"},
+		"a namespace with a secret":   {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://Endpoint=sb://x;SharedAccessKey=hunter2"}, "JOBQ_WORKFLOW_QUEUES looks like a connection string"},
 		"a namespace with a path":     {store.Location{Storage: "myaccount", Prefix: "Trial"}, store.Options{Queues: "sb://ns/q"}, "sb://NAMESPACE"},
 	} {
 		tc.options.Getenv = none

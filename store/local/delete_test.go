@@ -3,7 +3,10 @@ package local
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"modernc.org/sqlite"
 )
 
 // The outputs of a large workflow are deleted in several transactions, since other
@@ -28,9 +31,20 @@ func TestManyOutputsAreDeletedInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var commits atomic.Int32
+	err = s.write.conn.Raw(func(conn any) error {
+		conn.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { commits.Add(1); return 0 })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	outputs := s.Port().Outputs
 	if err := outputs.DeletePrefix(ctx, "w/", func(name string) bool { return strings.HasSuffix(name, "99") }); err != nil {
 		t.Fatal(err)
+	}
+	if got := commits.Load(); got != 3 {
+		t.Errorf("%d transactions deleted %d outputs, want 3", got, n-n/100)
 	}
 	left := 0
 	for name, err := range outputs.List(ctx, "") {

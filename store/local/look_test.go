@@ -116,3 +116,48 @@ func TestALookIsNoMixtureOfTwoStates(t *testing.T) {
 		t.Errorf("the look found %d rows of before and %d of after a change, and said %v", seen['a'], seen['b'], err)
 	}
 }
+
+// TestALookAtAnOpenDatabaseIsNotDisturbed: where a process has the database open the
+// look takes locks, so that a checkpoint beside it is no reason to ask again.
+func TestALookAtAnOpenDatabaseIsNotDisturbed(t *testing.T) {
+	t.Parallel()
+	ctx, home := t.Context(), t.TempDir()
+	s, err := Open(ctx, Options{Home: home, Prefix: "main"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	outputs := s.Port().Outputs
+	for i := range 3 {
+		if err := outputs.Put(ctx, strconv.Itoa(i), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(home, databaseFile)
+	look, err := openLooker(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.close()
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	err = look.rows(ctx, "SELECT name FROM output ORDER BY rowid", nil, func(scan func(...any) error) error {
+		var name string
+		if found++; found > 1 {
+			return scan(&name)
+		}
+		if _, err := s.read.db.ExecContext(ctx, "PRAGMA query_only = 0; PRAGMA wal_checkpoint(PASSIVE); PRAGMA query_only = 1"); err != nil {
+			return err
+		}
+		return scan(&name)
+	})
+	if err != nil || found != 3 {
+		t.Errorf("the look found %d outputs, %v, want 3", found, err)
+	}
+	if after, err := os.Stat(path); err != nil || after.ModTime().Equal(before.ModTime()) && after.Size() == before.Size() {
+		t.Errorf("the checkpoint changed nothing: %v, %v", after, err)
+	}
+}

@@ -170,6 +170,7 @@ func TestHowACommandEndedIsGivenUpAfterTheStop(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				var stopped time.Time
 				time.AfterFunc(time.Hour, func() { stopped = time.Now(); f.set(true); stop() })
+				time.AfterFunc(5*time.Hour, func() { f.set(false) }) // so that one who does not give up fails here
 				r.model.run = func(context.Context, protocol.Start) protocol.Outcome {
 					r.wait(time.Hour + time.Minute) // it ends a minute after it was asked to
 					out := exit(0)
