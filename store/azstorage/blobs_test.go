@@ -219,6 +219,30 @@ func TestMembersThatFellSilentAreLeftOutAndRemoved(t *testing.T) {
 	}
 }
 
+// Processes leave at any time, also between a listing and the look at each.
+func TestAMemberThatLeavesWhileItIsListedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	i, ctx := newInstallation(t), t.Context()
+	gone, err := i.open(i.options()).Presence.Join(ctx, port.Member{Host: "gone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays, err := i.store.Presence.Join(ctx, port.Member{Host: "stays"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.way.set(func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, gone.ID()) {
+			return nil, nil
+		}
+		return nil, gone.Leave(ctx)
+	}, nil)
+	members, err := i.store.Presence.Members(ctx)
+	if err != nil || len(members) != 1 || members[0].ID != stays.ID() {
+		t.Errorf("Members = %v, error %v, want the one that stays", members, err)
+	}
+}
+
 // A coordinator of ai4s-jobq holds the lock by a lease of the service itself.
 func TestALockHeldByALeaseOfTheServiceIsTaken(t *testing.T) {
 	t.Parallel()
