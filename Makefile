@@ -7,7 +7,7 @@ BIN := bin/jobq
 GOFILES := $(shell git ls-files '*.go' 2>/dev/null)
 FUZZTIME ?= 60s
 
-.PHONY: help build install demo test setup check unit race e2e bench fuzz gen simulate mutants clean
+.PHONY: help build install demo test setup check unit race sizes e2e bench fuzz gen simulate mutants clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ install: ## put jobq on the PATH (go env GOBIN, else GOPATH/bin)
 demo: build ## build, then run a diamond whose tasks pass data to each other
 	@JOBQ_HOME=$$(mktemp -d) && export JOBQ_HOME && trap 'rm -rf "$$JOBQ_HOME"' EXIT && $(BIN) run examples/diamond.yaml
 
-test: setup check race e2e ## pass every test: install what they need, then run them
+test: setup check race sizes e2e ## pass every test: install what they need, then run them
 
 setup: ## install what the tests need and is not there
 	@scripts/setup
@@ -37,6 +37,9 @@ unit: ## every test but the end-to-end ones, without the race detector
 
 race: ## every test but the end-to-end ones, with the race detector
 	@scripts/timed "unit tests with the race detector" env CGO_ENABLED=1 go test -race -shuffle=on -timeout 30m $$(go list ./... | grep -v internal/e2e)
+
+sizes: ## the packages whose tests of time, memory and large input the race detector has to leave out
+	@scripts/timed "tests of time, memory and large input" go test -shuffle=on -timeout 20m $$(git grep -l '^//go:build !race' | xargs -n1 dirname | sort -u | sed 's#^#./#')
 
 e2e: build ## the built program: real commands, kill -9, resume
 	@scripts/timed "end-to-end tests" env JOBQ_BIN=$(CURDIR)/$(BIN) go test -shuffle=on -timeout 30m ./internal/e2e/...

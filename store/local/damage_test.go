@@ -97,18 +97,6 @@ func TestHomeIsForItsUserAlone(t *testing.T) {
 	}
 }
 
-func TestReadOnlyHomeIsDenied(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
-	}
-	home := t.TempDir()
-	if err := os.Chmod(home, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	refusesToOpen(t, home, fault.Denied, home)
-}
-
 func TestDamagedDatabaseIsCorrupt(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
