@@ -149,9 +149,17 @@ func (c *Coordinator) Tasks(ctx context.Context, wf string, f TaskFilter) (Summa
 		chosen = append(chosen, t)
 	}
 	sum.Tasks = make([]TaskView, len(chosen))
-	c.sched.Parallel(ctx, len(chosen), c.o.Parallel, func(ctx context.Context, i int) {
-		sum.Tasks[i] = c.taskView(ctx, e, chosen[i], f.Live)
-	})
+	explainer := engine.NewExplainer(e.run, c.sched.Now())
+	for i, t := range chosen {
+		sum.Tasks[i] = c.taskView(e, t, explainer.Explain(t).Text)
+	}
+	if f.Live {
+		c.sched.Parallel(ctx, len(chosen), c.o.Parallel, func(ctx context.Context, i int) {
+			if t := chosen[i]; e.run.State().TaskStatus[t].Numbered() {
+				c.addRecord(ctx, e, t, &sum.Tasks[i])
+			}
+		})
+	}
 	return sum, nil
 }
 
@@ -173,14 +181,14 @@ func summaryOf(e *entry) Summary {
 	}
 }
 
-func (c *Coordinator) taskView(ctx context.Context, e *entry, t int32, live bool) TaskView {
+func (c *Coordinator) taskView(e *entry, t int32, why string) TaskView {
 	s := e.run.State()
 	d := &e.plan.Definition().Tasks[t]
 	v := TaskView{
 		Name: d.Name, Status: s.TaskStatus[t].String(), Queue: d.Queue, DependsOn: d.DependsOn,
 		DepPolicy: d.DepPolicy, Attempt: s.Attempt[t], RetriesLeft: max(d.NumRetries-int(s.Failures[t]), 0),
 		StartedAt: unixTime(s.StartedAt[t]), OutputRef: c.reference(e, t),
-		Reason: engine.Explain(e.run, t, c.sched.Now()).Text,
+		Reason: why,
 	}
 	if v.Attempt <= s.BornAttempt {
 		v.Attempt = 0 // it was given in an earlier life of the id
@@ -196,9 +204,6 @@ func (c *Coordinator) taskView(ctx context.Context, e *entry, t int32, live bool
 	}
 	if v.Attempt > 0 && v.Start > 0 {
 		v.Log = msg.LogName(s.ID, d.Name, v.Attempt, v.Start)
-	}
-	if live && s.TaskStatus[t].Numbered() {
-		c.addRecord(ctx, e, t, &v)
 	}
 	return v
 }

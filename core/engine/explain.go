@@ -55,15 +55,30 @@ func (l Related) String() string {
 	return b.String()
 }
 
-// Explain says why the task at position t is where it is at the time now. Its
-// work is proportional to the ancestors of t at most.
-func Explain(r *Run, t int32, now time.Time) Explanation {
+// Explainer explains tasks of one Run at one time. What many tasks have in common
+// it looks for once. It holds as long as the Run does not change, and is for one
+// goroutine at a time.
+type Explainer struct {
+	r   *Run
+	now time.Time
+	// origins of upstream_failed tasks that were looked at. Equal ones are shared.
+	origins map[int32][]int32
+}
+
+// NewExplainer returns an Explainer of r at the time now.
+func NewExplainer(r *Run, now time.Time) *Explainer {
+	return &Explainer{r: r, now: now, origins: map[int32][]int32{}}
+}
+
+// Explain says why the task at position t is where it is.
+func (x *Explainer) Explain(t int32) Explanation {
+	r := x.r
 	e := Explanation{Status: r.s.TaskStatus[t].String()}
 	switch r.s.TaskStatus[t] {
 	case state.Pending:
 		r.explainPending(t, &e)
 	case state.Parked:
-		e.Text = r.explainParked(t, now)
+		e.Text = r.explainParked(t, x.now)
 	case state.Intent:
 		e.Text = fmt.Sprintf("attempt %d is to be sent to queue %q", r.s.Attempt[t], r.plan.queue(t))
 	case state.Running:
@@ -74,7 +89,7 @@ func Explain(r *Run, t int32, now time.Time) Explanation {
 	case state.Failed:
 		e.Text = r.explainFailed(t)
 	case state.UpstreamFailed:
-		r.explainUpstream(t, &e)
+		x.explainUpstream(t, &e)
 	case state.Skipped:
 		e.Text = r.because(t, "the condition was false")
 	case state.Cancelled:
@@ -151,36 +166,60 @@ func (r *Run) explainFailed(t int32) string {
 	return text
 }
 
-func (r *Run) explainUpstream(t int32, e *Explanation) {
+func (x *Explainer) explainUpstream(t int32, e *Explanation) {
+	r := x.r
 	parents := r.plan.graph.Parents(int(t))
-	e.Blocking = r.related(r.origins(t), func(int32) bool { return true })
+	e.Blocking = r.related(x.begun(t), func(int32) bool { return true })
 	e.Text = fmt.Sprintf("the policy %s can no longer be met: %d of %d parents did not succeed; it began with %s",
 		r.plan.tasks[t].policy, r.failed[t], len(parents), e.Blocking)
 }
 
-// origins returns the failed and cancelled ancestors of upstream_failed task t
+// begun returns the failed and cancelled ancestors of upstream_failed task t
 // that are reached through upstream_failed tasks alone.
-func (r *Run) origins(t int32) []int32 {
-	var found []int32
-	seen := make([]bool, r.plan.Len())
+func (x *Explainer) begun(t int32) []int32 {
 	todo := []int32{t}
 	for len(todo) > 0 {
-		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
-		for _, p := range r.plan.graph.Parents(int(t)) {
-			status := r.s.TaskStatus[p]
-			switch {
-			case seen[p] || !status.Unsuccessful():
-			case status == state.UpstreamFailed:
-				todo = append(todo, p)
-			default:
-				found = append(found, p)
+		t := todo[len(todo)-1]
+		if before := len(todo); x.origins[t] == nil {
+			for _, p := range x.r.plan.graph.Parents(int(t)) {
+				if x.r.s.TaskStatus[p] == state.UpstreamFailed && x.origins[p] == nil {
+					todo = append(todo, p)
+				}
 			}
-			seen[p] = true
+			if len(todo) > before {
+				continue // it is its turn again after them
+			}
+			x.origins[t] = x.merged(t)
+		}
+		todo = todo[:len(todo)-1]
+	}
+	return x.origins[t]
+}
+
+// merged returns the origins of t, whose parents have theirs. It is not nil.
+func (x *Explainer) merged(t int32) []int32 {
+	var last []int32
+	all := []int32{}
+	for _, p := range x.r.plan.graph.Parents(int(t)) {
+		switch status := x.r.s.TaskStatus[p]; {
+		case status == state.UpstreamFailed:
+			// Mostly all parents share the origins of one ancestor.
+			if of := x.origins[p]; !same(of, last) {
+				last, all = of, append(all, of...)
+			}
+		case status.Unsuccessful():
+			all = append(all, p)
 		}
 	}
-	slices.Sort(found)
-	return found
+	if len(all) == len(last) && len(last) > 0 {
+		return last
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
+
+// same reports whether two lists are one in memory.
+func same(a, b []int32) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func (r *Run) open(t int32) bool { return !r.s.TaskStatus[t].Terminal() }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestExplain(t *testing.T) {
 			t.Parallel()
 			w := begin(t, tc.tasks)
 			w.do(tc.do)
-			got := engine.Explain(w.run, w.task(tc.task), w.now)
+			got := engine.NewExplainer(w.run, w.now).Explain(w.task(tc.task))
 			if got.Text != tc.want {
 				t.Errorf("%s (%s) is explained as\n %s\nwant\n %s", tc.task, got.Status, got.Text, tc.want)
 			}
@@ -62,7 +63,7 @@ func TestExplainFailedExits(t *testing.T) {
 	} {
 		w := begin(t, "a:")
 		w.step(engine.Completion{Task: "a", Attempt: 1, Error: tc.why, Exit: tc.exit})
-		if got := engine.Explain(w.run, 0, w.now).Text; got != tc.want {
+		if got := engine.NewExplainer(w.run, w.now).Explain(0).Text; got != tc.want {
 			t.Errorf("%s: %+v with %q is explained as %q, want %q", name, tc.exit, tc.why, got, tc.want)
 		}
 	}
@@ -77,12 +78,12 @@ func TestExplainNamesFewTasks(t *testing.T) {
 		names += " " + string(r)
 	}
 	w := begin(t, tasks.String()+"z:"+names)
-	got := engine.Explain(w.run, w.task("z"), w.now)
+	got := engine.NewExplainer(w.run, w.now).Explain(w.task("z"))
 	if len(got.Waiting.Tasks) != engine.MaxExplained || got.Waiting.Total != 8 || !strings.HasSuffix(got.Text, `"e" (ready) and 3 more`) {
 		t.Errorf("z waits for %d of %d named tasks: %s", len(got.Waiting.Tasks), got.Waiting.Total, got.Text)
 	}
 	w.do("fail" + names)
-	got = engine.Explain(w.run, w.task("z"), w.now)
+	got = engine.NewExplainer(w.run, w.now).Explain(w.task("z"))
 	if len(got.Blocking.Tasks) != engine.MaxExplained || got.Blocking.Total != 8 {
 		t.Errorf("z is blocked by %d of %d named tasks: %s", len(got.Blocking.Tasks), got.Blocking.Total, got.Text)
 	}
@@ -92,7 +93,54 @@ func TestExplainBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	p := newPlan(t, parse(t, pair))
 	r := newRun(t, p, engine.Begin(p, "w1", "hash", nil, epoch))
-	if got := engine.Explain(r, 0, epoch.Add(time.Hour)).Text; got != "the workflow has not begun" {
+	if got := engine.NewExplainer(r, epoch.Add(time.Hour)).Explain(0).Text; got != "the workflow has not begun" {
 		t.Errorf("a root before Activated is explained as %q", got)
+	}
+}
+
+// Everything behind a failure can be explained at once, also at the end of a long
+// chain and where every task of a layer is behind every one of the layer before.
+func TestManyTasksAreExplainedInTime(t *testing.T) {
+	t.Parallel()
+	chain := []string{"t0:"}
+	for i := range 50_000 {
+		chain = append(chain, fmt.Sprintf("t%d: t%d", i+1, i))
+	}
+	var layers []string
+	before := ""
+	for layer := range 60 {
+		names := ""
+		for i := range 60 {
+			name := fmt.Sprintf("l%d-%d", layer, i)
+			layers, names = append(layers, name+":"+before), names+" "+name
+		}
+		before = names
+	}
+	for name, tc := range map[string]struct {
+		tasks []string
+		fail  string
+		want  string
+	}{
+		"a chain": {chain, "fail t0", `1 of 1 parents did not succeed; it began with "t0" (failed)`},
+		"layers":  {layers, "fail l0-0 l0-1", `60 of 60 parents did not succeed; it began with "l0-0" (failed), "l0-1" (failed)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t, strings.Join(tc.tasks, "\n"))
+			w.do(tc.fail)
+			begun := time.Now()
+			x := engine.NewExplainer(w.run, w.now)
+			var last string
+			for i := range tc.tasks {
+				last = x.Explain(int32(i)).Text
+			}
+			if !strings.HasSuffix(last, tc.want) {
+				t.Errorf("the last task is explained as %q, want %q", last, tc.want)
+			}
+			// Looking from each task alone takes over a minute for the chain.
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("to explain %d tasks took %v", len(tc.tasks), took)
+			}
+		})
 	}
 }

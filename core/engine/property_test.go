@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -187,11 +188,52 @@ func (s *story) checkEffects(ev engine.Event, was []state.TaskStatus, out engine
 		}
 		s.sentUpTo[a.Task] = a.Attempt
 	}
+	s.explained(ev)
+}
+
+// explained holds that every task has an explanation, and that what a failure began
+// with is what a walk from the task alone finds.
+func (s *story) explained(ev engine.Event) {
+	s.t.Helper()
+	x := engine.NewExplainer(s.run, s.now)
 	for i := range s.plan.Len() {
-		if e := engine.Explain(s.run, int32(i), s.now); e.Text == "" || e.Status != s.run.State().TaskStatus[i].String() {
+		status := s.run.State().TaskStatus[i]
+		e := x.Explain(int32(i))
+		if e.Text == "" || e.Status != status.String() {
 			s.t.Fatalf("after %+v task %d is explained by %+v", ev, i, e)
 		}
+		if status != state.UpstreamFailed {
+			continue
+		}
+		found := s.began(i)
+		want := engine.Related{Total: len(found)}
+		for _, o := range found[:min(len(found), engine.MaxExplained)] {
+			want.Tasks = append(want.Tasks, engine.RelatedTask{Name: s.plan.Name(int32(o)), Status: s.run.State().TaskStatus[o].String()})
+		}
+		if d := cmp.Diff(want, e.Blocking); d != "" {
+			s.t.Fatalf("after %+v the failure of task %d began with others than a walk finds (-want +got):\n%s", ev, i, d)
+		}
 	}
+}
+
+// began returns the failed and cancelled ancestors of task t that are reached through
+// upstream_failed tasks alone, by a walk.
+func (s *story) began(t int) []int {
+	found := map[int]bool{}
+	var walk func(int)
+	walk = func(t int) {
+		for _, name := range s.plan.Definition().Tasks[t].DependsOn {
+			p := int(s.task(name))
+			switch status := s.run.State().TaskStatus[p]; {
+			case status == state.UpstreamFailed:
+				walk(p)
+			case status.Unsuccessful():
+				found[p] = true
+			}
+		}
+	}
+	walk(t)
+	return slices.Sorted(maps.Keys(found))
 }
 
 // again repeats the last event: nothing may happen.
