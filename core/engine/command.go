@@ -224,6 +224,9 @@ func (r *Run) mark(ev Mark) Answer {
 		return refuse("attempt %d of task %q is queued or running; wait until it has ended or cancel the workflow", r.s.Attempt[t], ev.Task)
 	case status == ev.To:
 		return refuse("task %q is %s already", ev.Task, status)
+	case ev.To == state.Completed && inlineSize(ev.Output) > state.MaxInlineTotal-r.inline+inlineSize(r.s.Outputs[t]):
+		return refuse("the outputs kept in the state of workflow %s leave no room for %d bytes; mark task %q without an output or run it again",
+			r.s.ID, len(ev.Output.Text), ev.Task)
 	}
 	r.s.CancelRequested = false
 	delete(r.s.Exits, t)

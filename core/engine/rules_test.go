@@ -244,6 +244,7 @@ func TestInlineOutputsKeepToTheirRoom(t *testing.T) {
 	for i := range most {
 		fmt.Fprintf(&tasks, "t%d:\n", i)
 	}
+	tasks.WriteString("more:\n")
 	w := begin(t, tasks.String())
 	if w.run.InlineRoom(state.MaxInlineOutput + 1) {
 		t.Error("there is room for an output above the limit of one")
@@ -259,6 +260,21 @@ func TestInlineOutputsKeepToTheirRoom(t *testing.T) {
 	}
 	if w.run.InlineRoom(1) || reload(t, w.run).InlineRoom(1) {
 		t.Error("there is room above the limit of all")
+	}
+	w.do("rerun t1; fail t1 more")
+	full := state.Output{Kind: state.InlineOutput, Text: strings.Repeat("2", state.MaxInlineOutput)}
+	for _, tc := range []struct {
+		task string
+		out  state.Output
+		done bool
+	}{
+		{"t1", full, true},
+		{"more", state.Output{Kind: state.InlineOutput, Text: "2"}, false},
+		{"more", state.Output{}, true},
+	} {
+		if got := *w.step(engine.Mark{Task: tc.task, To: state.Completed, Output: tc.out}).Answer; got.Done != tc.done || !tc.done && !strings.Contains(got.Text, "no room for 1 bytes") {
+			t.Errorf("%s marked with %d bytes: %+v, want done %t", tc.task, len(tc.out.Text), got, tc.done)
+		}
 	}
 	w.do("rerun t0; ok t0")
 	if !w.run.InlineRoom(state.MaxInlineOutput) {
