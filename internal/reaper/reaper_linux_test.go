@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,6 +22,7 @@ const asProcessOne = "JOBQ_TEST_PROCESS_ONE"
 func TestMain(m *testing.M) {
 	script := os.Getenv(asProcessOne)
 	if script == "" {
+		inheritNothing()
 		os.Exit(m.Run())
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -33,6 +35,16 @@ func TestMain(m *testing.M) {
 		os.Exit(99)
 	}
 	os.Exit(code)
+}
+
+// inheritNothing makes the tests the same under nohup and in the background of a
+// script: what is ignored there would be ignored by every child, what is caught is not.
+func inheritNothing() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 func command(t *testing.T, script string) (*exec.Cmd, *bytes.Buffer) {
@@ -86,7 +98,7 @@ func TestItPassesSignalsOn(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		dir := t.TempDir()
 		name := strings.TrimPrefix(unix.SignalName(s), "SIG")
-		cmd, out := command(t, "trap 'echo got "+name+"; exit 7' "+name+"; : > ready; while :; do sleep 0.05; done")
+		cmd, out := command(t, "trap 'echo got "+name+"; exit 7' "+name+"; : > ready; for i in $(seq 1200); do sleep 0.05; done")
 		cmd.Dir = dir
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
