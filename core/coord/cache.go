@@ -24,6 +24,8 @@ type entry struct {
 	// unsaved are attempts that got their number outside a step of a job, because
 	// a back-off ended meanwhile. The next save covers them, then they are sent.
 	unsaved []engine.Attempt
+	// unsavedMoves are the changes by which they did.
+	unsavedMoves []engine.Change
 	// outputs are those, by outputKey, that were read for conditions which wait for
 	// others; kept is their size.
 	outputs map[string]json.RawMessage

@@ -85,6 +85,9 @@ func (c *Coordinator) Mark(ctx context.Context, wf, task string, to state.TaskSt
 	if output != "" && !json.Valid([]byte(output)) {
 		return engine.Answer{}, fault.New(fault.Invalid, "the output is not JSON")
 	}
+	if to != state.Completed && to != state.Skipped {
+		return engine.Answer{}, fault.Newf(fault.Invalid, "a task can be marked completed or skipped, not %s", to)
+	}
 	return c.command(ctx, wf, cmd, kindMark, markArgs{task, to.String(), output})
 }
 
@@ -112,7 +115,8 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 	// What is refused on sight leaves no claim, which the sweep might carry out
 	// when it is no longer wanted.
 	settle := false
-	if answer, err := c.foresee(ctx, m); err != nil {
+	answer, epoch, err := c.foresee(ctx, m)
+	if err != nil {
 		if !given || answer.Text == "" {
 			return answer, err
 		}
@@ -120,10 +124,10 @@ func (c *Coordinator) command(ctx context.Context, wf string, cmd Command, kind 
 		// that comes when the command can be done: the state must have the refusal.
 		settle = true
 	}
-	if err := c.claim(ctx, m); err != nil {
+	if err := c.claim(ctx, m, epoch); err != nil {
 		return engine.Answer{}, err
 	}
-	answer, rows, err := c.applyCommand(ctx, m, settle, c.sched.Now().Add(c.o.CommandPatience))
+	answer, rows, err := c.applyCommand(ctx, &item{inbox: msg.Inbox{Command: &m}, settle: settle}, c.sched.Now().Add(c.o.CommandPatience))
 	if err != nil && passing(err) && ctx.Err() == nil {
 		if answer, err = c.enqueueCommand(ctx, m, err); err == nil && answer.Done {
 			return answer, nil // the claim stays: whoever did it may have stopped before the rows
@@ -165,39 +169,41 @@ func neverApplied(err error) bool {
 	return fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid)
 }
 
-// foresee says what m would come to, without applying it. It fails where m is
-// refused.
-func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (engine.Answer, error) {
+// foresee says what m would come to, without applying it, and which epoch it would
+// begin. It fails where m is refused.
+func (c *Coordinator) foresee(ctx context.Context, m msg.Command) (answer engine.Answer, epoch uint64, err error) {
 	e, err := c.read(ctx, m.Workflow)
 	if purged, ok := errors.AsType[*purgedError](err); ok {
-		if _, known := purged.tombstone.Command(m.ID); known {
-			return engine.Answer{}, nil
+		if _, known := remembered(purged.tombstone, m); known {
+			return engine.Answer{}, 0, nil
 		}
 	}
 	if err != nil {
-		return engine.Answer{}, err
+		return engine.Answer{}, 0, err
 	}
-	ev, err := commandEvent(&m, false)
+	ev, err := (&item{inbox: msg.Inbox{Command: &m}}).toEvent()
 	if err != nil {
-		return engine.Answer{}, err
+		return engine.Answer{}, 0, err
 	}
+	epoch = e.run.State().Epoch + 1
 	out, err := e.run.Step(ev, c.sched.Now())
 	if err != nil {
-		return engine.Answer{}, err
+		return engine.Answer{}, 0, err
 	}
 	if !out.Answer.Done {
-		return *out.Answer, fault.New(fault.Conflict, out.Answer.Text)
+		return *out.Answer, epoch, fault.New(fault.Conflict, out.Answer.Text)
 	}
-	return *out.Answer, nil
+	return *out.Answer, epoch, nil
 }
 
-// applyCommand runs the loop with the command until it is in a saved state, at
-// the latest until end; settle asks for a refusal to be kept there too. rows is
-// why the index rows could not be written then.
-func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, settle bool, end time.Time) (answer engine.Answer, rows, err error) {
+// applyCommand runs the loop with the command of it until that is in a saved state,
+// at the latest until end. rows is why the index rows could not be written then.
+func (c *Coordinator) applyCommand(ctx context.Context, it *item, end time.Time) (answer engine.Answer, rows, err error) {
+	m := *it.inbox.Command
+	it.trace = true
 	unknown := false
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		it := &item{inbox: msg.Inbox{Command: &m}, trace: true, settle: settle}
+		it.err = nil
 		j := &job{wf: m.Workflow, items: []*item{it}, direct: true}
 		err := cmp.Or(c.run(ctx, j), it.err)
 		unknown = unknown || j.unknown
@@ -222,11 +228,17 @@ func (c *Coordinator) applyCommand(ctx context.Context, m msg.Command, settle bo
 // purgedAnswer answers a command that meets a tombstone: the repeat of a purge
 // gets its first answer, everything else finds nothing.
 func purgedAnswer(m msg.Command, p *purgedError) (engine.Answer, error) {
-	known, ok := p.tombstone.Command(m.ID)
+	known, ok := remembered(p.tombstone, m)
 	if !ok {
 		return engine.Answer{}, p
 	}
 	return rememberedAnswer(known)
+}
+
+// remembered returns the result of m in s.
+func remembered(s *state.Workflow, m msg.Command) (state.CommandResult, bool) {
+	known, ok := s.Command(m.ID)
+	return known, ok && known.Kind == m.Kind
 }
 
 func rememberedAnswer(known state.CommandResult) (engine.Answer, error) {
@@ -249,7 +261,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 	}
 	e, err := c.read(ctx, m.Workflow)
 	if purged, ok := errors.AsType[*purgedError](err); ok {
-		if _, ours := purged.tombstone.Command(m.ID); ours && removing(purged.tombstone) {
+		if _, ours := remembered(purged.tombstone, m); ours && removing(purged.tombstone) {
 			return engine.Answer{}, fault.Wrap(fault.Unavailable, cause, "the purge has begun and is not complete").
 				WithRemedy("the sweep completes it; the same call can be made again")
 		}
@@ -274,7 +286,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		if err != nil {
 			continue
 		}
-		if known, ok := e.run.State().Command(m.ID); ok {
+		if known, ok := remembered(e.run.State(), m); ok {
 			return rememberedAnswer(known)
 		}
 	}
@@ -283,8 +295,9 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 }
 
 // commandEvent turns a command of the wire into an event of the engine.
-func commandEvent(m *msg.Command, settle bool) (engine.Event, error) {
-	base := engine.Command{ID: m.ID, By: m.By, Settle: settle}
+func (it *item) commandEvent() (engine.Event, error) {
+	m := it.inbox.Command
+	base := engine.Command{ID: m.ID, By: m.By, Settle: it.settle, Epoch: it.epoch}
 	switch m.Kind {
 	case kindCancel:
 		return engine.Cancel{Command: base}, nil
@@ -300,8 +313,14 @@ func commandEvent(m *msg.Command, settle bool) (engine.Event, error) {
 		var a markArgs
 		err := json.Unmarshal(m.Args, &a)
 		ev := engine.Mark{Command: base, Task: a.Task, To: state.Completed}
-		if a.To == state.Skipped.String() {
+		switch a.To {
+		case state.Completed.String():
+		case state.Skipped.String():
 			ev.To = state.Skipped
+		default:
+			if err == nil {
+				return nil, fault.Newf(fault.TooNew, "a mark as %q is not known to this program", a.To)
+			}
 		}
 		if a.Output != "" {
 			ev.Output = state.Output{Kind: state.InlineOutput, Text: a.Output}
@@ -325,8 +344,16 @@ const claimTime = 60 * time.Second
 
 func claimKey(m msg.Command) string { return m.Workflow + "!" + m.ID }
 
-func (c *Coordinator) claim(ctx context.Context, m msg.Command) error {
-	note, err := json.Marshal(m)
+// claimed is the note of a claim. Epoch is the one that the command was to begin when
+// it was claimed, or 0: what its caller left is done later only where no other
+// command came since. He may have given it again, or want something else now.
+type claimed struct {
+	msg.Command
+	Epoch uint64 `json:"epoch,omitempty"`
+}
+
+func (c *Coordinator) claim(ctx context.Context, m msg.Command, epoch uint64) error {
+	note, err := json.Marshal(claimed{m, epoch})
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the claim cannot be encoded")
 	}

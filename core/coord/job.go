@@ -21,8 +21,10 @@ type item struct {
 	// trace says that the item may be all that a crash left behind: if it is a wake,
 	// or changes nothing, the state's unsent intents are sent.
 	trace bool
-	// settle asks for the refusal of a command to be kept.
+	// settle asks for the refusal of a command to be kept; epoch is that of
+	// engine.Command.
 	settle bool
+	epoch  uint64
 	// output is where the output of the completion is, once that was decided;
 	// refused is why it can never be accepted.
 	output  *state.Output
@@ -67,8 +69,11 @@ type job struct {
 	// left says that something stays to be done for which nobody else will be
 	// called, helped that some of what had been left before was done; settled,
 	// commanded and traced what happened on the way.
-	left      bool
-	helped    bool
+	left   bool
+	helped bool
+	// rival says that the request of a cancel for the same epoch stands, which has
+	// lost when the job has saved.
+	rival     bool
 	settled   bool
 	commanded bool
 	traced    bool
@@ -94,6 +99,8 @@ type batch struct {
 	// done which a caller may have to be told of by the workflow's row.
 	lines   []Event
 	command bool
+	// revives says that the command was one of a workflow that had ended.
+	revives bool
 	// trace says that an item may be the trace of a crash.
 	trace   bool
 	settled bool

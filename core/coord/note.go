@@ -8,6 +8,7 @@ import (
 
 	"jobq/core/engine"
 	"jobq/core/port"
+	"jobq/core/state"
 )
 
 // note is what this process knows of a workflow beside its state: what it did
@@ -169,6 +170,11 @@ func (c *Coordinator) remark(wf string, e *entry) error {
 			return err
 		}
 		e.unsaved = append(e.unsaved, out.Send...)
+		for _, change := range out.Changes {
+			if change.Cause != state.CauseDispatched { // that is told when the mark is saved
+				e.unsavedMoves = append(e.unsavedMoves, change)
+			}
+		}
 		if e.run.Ahead(a) {
 			continue // another job of this process was faster than this entry
 		}

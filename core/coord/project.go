@@ -187,8 +187,9 @@ func countsOf(e *entry) port.Counts {
 // all, so that the flag of a script, which has no epoch, is seen after it. Of two
 // commands that run for the same epoch the state decides: a request is left
 // standing, because the loser may be the one that withdraws it, and workers obey
-// it only in messages of an earlier epoch.
-func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want port.CancelRequest) error {
+// it only in messages of an earlier epoch. That of a script is left standing where
+// honour says that there is something to cancel: the next sweep does.
+func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want port.CancelRequest, honour bool) (rival bool, err error) {
 	epoch := want.Epoch
 	if !want.Requested {
 		want.Epoch = 0
@@ -200,20 +201,58 @@ func (c *Coordinator) flagCancel(ctx context.Context, wf string, e *entry, want 
 			row := rowOf(e)
 			row.StateVersion = 0 // anything that is saved is newer
 			if _, err := c.store.Index.Project(ctx, row, ""); err != nil && !fault.Is(err, fault.Exists) {
-				return err
+				return false, err
 			}
 			continue
 		case err != nil:
+			return false, err
+		case stored.Cancel.Epoch == epoch && !want.Requested:
+			return stored.Cancel.Requested, nil
+		case stored.Cancel == want, stored.Cancel.Epoch > epoch, honour && !want.Requested && ofScript(stored.Cancel):
+			return false, nil
+		}
+		if err := c.setCancel(ctx, stored, want); err == nil || !fault.Is(err, fault.Conflict) {
+			return false, err
+		}
+	}
+	return false, fault.New(fault.Unavailable, "the index row keeps changing")
+}
+
+// ofScript reports whether r is the request of one that knows no epochs.
+func ofScript(r port.CancelRequest) bool { return r.Requested && r.Epoch == 0 }
+
+// setCancel changes the columns of a row that was just read.
+func (c *Coordinator) setCancel(ctx context.Context, row port.StoredRow, to port.CancelRequest) error {
+	tag, err := c.store.Index.SetCancel(ctx, row.Workflow, to, row.Tag)
+	if err == nil {
+		c.note(row.Workflow, func(n *note) { n.rowTag, n.rowVersion = tag, row.StateVersion })
+	}
+	return err
+}
+
+// dropRequest withdraws the request of a cancel that lost against what e tells: its
+// epoch began without it, or can never begin with it since the workflow has ended
+// first. Workers that know no epochs would go on obeying it.
+func (c *Coordinator) dropRequest(ctx context.Context, e *entry) error {
+	s := e.run.State()
+	if s.CancelRequested {
+		return nil
+	}
+	last := s.Epoch
+	if s.Status.Ended() {
+		last++
+	}
+	for range recordTries {
+		stored, err := c.store.Index.Get(ctx, s.ID)
+		switch r := stored.Cancel; {
+		case fault.Is(err, fault.NotFound):
+			return nil
+		case err != nil:
 			return err
-		case stored.Cancel == want, stored.Cancel.Epoch > epoch, stored.Cancel.Epoch == epoch && !want.Requested:
+		case !r.Requested || r.Epoch == 0 || r.Epoch > last:
 			return nil
 		}
-		tag, err := c.store.Index.SetCancel(ctx, wf, want, stored.Tag)
-		if err == nil {
-			c.note(wf, func(n *note) { n.rowTag, n.rowVersion = tag, stored.StateVersion })
-			return nil
-		}
-		if !fault.Is(err, fault.Conflict) {
+		if err := c.setCancel(ctx, stored, port.CancelRequest{}); err == nil || !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}

@@ -15,9 +15,10 @@ import (
 // straggler wrote after the first time.
 const purgeAgain = 24 * time.Hour
 
-// purgeKey names the due row of the second removal. It is not the workflow's own
-// due row, which a late projection may write or delete.
-func purgeKey(wf string) string { return wf + "!purge" }
+// purgeKey names the due row of the second removal. It is neither the workflow's own
+// due row, which a late projection may write or delete, nor that of a claim, whose
+// command has an id.
+func purgeKey(wf string) string { return wf + "!" }
 
 // tombstoneOf returns the tombstone of s. While it names a definition its data is
 // being removed, and no new life of the id may begin: the names of the old data

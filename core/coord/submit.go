@@ -62,7 +62,7 @@ func (c *Coordinator) Submit(ctx context.Context, s Submission) (Submitted, erro
 	if err := c.store.Queues.Ensure(ctx, s.Namespace+c.o.Inbox); err != nil {
 		return Submitted{}, err
 	}
-	if err := c.claim(ctx, m); err != nil {
+	if err := c.claim(ctx, m, 0); err != nil {
 		return Submitted{}, err
 	}
 	already, rows, err := c.begins(ctx, s, p)
@@ -183,7 +183,7 @@ func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, prev
 	e := &entry{run: run, plan: p, tag: tag, fresh: true}
 	if previous != nil {
 		// A flag that a script left on the old life is not about the new one.
-		if err := c.flagCancel(ctx, s.ID, e, port.CancelRequest{Epoch: first.Epoch}); err != nil {
+		if _, err := c.flagCancel(ctx, s.ID, e, port.CancelRequest{Epoch: first.Epoch}, false); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"jobq/core/engine"
 	"jobq/core/fault"
@@ -107,15 +108,15 @@ func (c *Coordinator) standsStill(ctx context.Context, e *entry) bool {
 
 // finishClaim applies a command that its caller may have left half done.
 func (c *Coordinator) finishClaim(ctx context.Context, d port.Due) error {
-	var m msg.Command
+	var m claimed
 	if err := json.Unmarshal([]byte(d.Note), &m); err != nil {
 		return fault.Wrapf(fault.Corrupt, err, "the claim row %s cannot be read", d.Key)
 	}
 	var rows, err error
 	if m.Kind == kindSubmit {
-		rows, err = c.finishSubmit(ctx, m)
+		rows, err = c.finishSubmit(ctx, m.Command)
 	} else {
-		_, rows, err = c.applyCommand(ctx, m, false, c.sched.Now())
+		_, rows, err = c.applyCommand(ctx, &item{inbox: msg.Inbox{Command: &m.Command}, epoch: m.Epoch}, c.sched.Now())
 	}
 	switch {
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Invalid):
@@ -147,13 +148,18 @@ func (c *Coordinator) honourFlags(ctx context.Context) error {
 }
 
 func (c *Coordinator) honourFlag(ctx context.Context, row port.StoredRow) error {
-	m := msg.Command{ID: "flag-" + c.newID(), Workflow: row.Workflow, Kind: kindCancel, By: "cancel_requested column"}
+	// The id is the same for all that meet this flag: whoever comes second, or a minute
+	// later, repeats what the first one did.
+	m := msg.Command{
+		ID:       fmt.Sprintf("flag-%d-%d", row.BornEpoch, row.Epoch),
+		Workflow: row.Workflow, Kind: kindCancel, By: "cancel_requested column",
+	}
 	// The flag gets its epoch before the save. From then on workers obey it and no
 	// listing shows it: should the save fail, only the claim leads back here.
-	if err := c.claim(ctx, m); err != nil {
+	if err := c.claim(ctx, m, 0); err != nil {
 		return err
 	}
-	answer, rows, err := c.applyCommand(ctx, m, false, c.sched.Now())
+	answer, rows, err := c.applyCommand(ctx, &item{inbox: msg.Inbox{Command: &m}}, c.sched.Now())
 	if gone(err) {
 		err = nil // nothing is as little to cancel as what has ended
 	}

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -139,8 +140,8 @@ func (c *Coordinator) mayRepeat(j *job, err error, fresh bool) bool {
 
 // step applies every item and evaluates conditions until none is left.
 func (c *Coordinator) step(ctx context.Context, j *job, e *entry, items []*item) (batch, error) {
-	b := batch{send: e.unsaved, changed: len(e.unsaved) > 0}
-	e.unsaved = nil
+	b := batch{send: e.unsaved, moves: e.unsavedMoves, changed: len(e.unsaved) > 0}
+	e.unsaved, e.unsavedMoves = nil, nil
 	c.storeOutputs(ctx, j, e, items)
 	for _, it := range items {
 		if b.purge {
@@ -186,6 +187,7 @@ func (c *Coordinator) stepItem(ctx context.Context, j *job, e *entry, b *batch, 
 
 // apply steps one event and collects its effects.
 func (c *Coordinator) apply(j *job, e *entry, b *batch, ev engine.Event) (engine.Effects, error) {
+	ended := e.run.State().Status.Ended()
 	out, err := e.run.Step(ev, c.sched.Now())
 	if err != nil {
 		return out, err
@@ -200,6 +202,7 @@ func (c *Coordinator) apply(j *job, e *entry, b *batch, ev engine.Event) (engine
 		j.answer, text = out.Answer, out.Answer.Text
 		done = done && out.Answer.Done // or it keeps a refusal
 		b.command = b.command || done
+		b.revives = b.revives || done && ended
 		_, purge := ev.(engine.Purge)
 		b.purge = purge && done
 	}
@@ -264,13 +267,20 @@ func (c *Coordinator) prepare(ctx context.Context, j *job, e *entry, b batch) er
 		return nil
 	}
 	s := e.run.State()
-	return c.flagCancel(ctx, j.wf, e, port.CancelRequest{Requested: s.CancelRequested, Epoch: s.Epoch})
+	var err error
+	j.rival, err = c.flagCancel(ctx, j.wf, e, port.CancelRequest{Requested: s.CancelRequested, Epoch: s.Epoch}, !b.revives)
+	return err
 }
 
 // perform does what must follow a save: sends and fences. It returns what came
 // out of them as further items.
 func (c *Coordinator) perform(ctx context.Context, j *job, e *entry, b batch) ([]*item, error) {
 	c.notify(e, b)
+	if b.command && j.rival {
+		if err := c.dropRequest(ctx, e); err != nil {
+			c.log.Warn("a cancel request that lost is left to the sweep", "workflow", j.wf, "error", err)
+		}
+	}
 	part, cancel := c.share(ctx, j, 3, "sending the messages of a round")
 	defer cancel()
 	next, err := c.send(part, j, e, c.dispatches(e, b))
@@ -309,6 +319,9 @@ func (c *Coordinator) tellEvents(ctx context.Context, e *entry, b batch) {
 // finish writes what others read, and leaves a wake where something is left.
 func (c *Coordinator) finish(ctx context.Context, j *job, e *entry) error {
 	j.rows = c.project(ctx, j, e)
+	if j.sweep || j.direct && !j.commanded {
+		j.rows = cmp.Or(j.rows, c.dropRequest(ctx, e))
+	}
 	if c.open(j, e) {
 		return c.wakeLater(ctx, j, e)
 	}
@@ -327,7 +340,7 @@ func (it *item) toEvent() (engine.Event, error) {
 	case it.inbox.Completion != nil:
 		return it.completion(), nil
 	case it.inbox.Command != nil:
-		return commandEvent(it.inbox.Command, it.settle)
+		return it.commandEvent()
 	default:
 		return engine.Wake{}, nil
 	}

@@ -9,11 +9,21 @@ import (
 	"jobq/core/state"
 )
 
-// command applies a command once: a known id answers its first result. A
-// command that was done raises the epoch and is remembered, a refusal only where
-// that is asked for.
+// command applies a command once: a known id answers its first result, to a command
+// of another kind that it is taken. A command that was done raises the epoch and is
+// remembered, a refusal only where that is asked for.
 func (r *Run) command(c Command, kind string, apply func() Answer) {
-	if known, ok := r.s.Command(c.ID); ok && c.ID != "" {
+	known, ok := r.s.Command(c.ID)
+	switch {
+	case !ok || c.ID == "":
+		if c.Epoch != 0 && c.Epoch != r.s.Epoch+1 {
+			apply = func() Answer { return refuse("another command came before this one, which its caller had left") }
+		}
+	case known.Kind != kind:
+		a := refuse("the id %q is that of an earlier command, a %s", c.ID, known.Kind)
+		r.out.Answer = &a
+		return
+	default:
 		var a Answer
 		if err := json.Unmarshal(known.Answer, &a); err != nil {
 			r.bug = fault.Wrap(fault.Corrupt, err, "the remembered answer of a command cannot be read")

@@ -306,3 +306,42 @@ func TestARefusalThatIsKeptIsTheAnswerOfItsID(t *testing.T) {
 	}
 	w.want("a failed: failed")
 }
+
+// An id stands for one command: what another one that bears it would come to is not
+// what the first one came to.
+func TestAnIDThatAnotherKindOfCommandHasIsRefused(t *testing.T) {
+	t.Parallel()
+	w := begin(t, "a:")
+	w.step(engine.Cancel{Command: engine.Command{ID: "k"}})
+	for _, settle := range []bool{false, true} {
+		out := w.step(engine.Retry{Command: engine.Command{ID: "k", Settle: settle}})
+		if a := *out.Answer; a.Done || a.Repeated || out.Changed || a.Text != `the id "k" is that of an earlier command, a cancel` {
+			t.Errorf("a retry under the id of a cancel: %+v", a)
+		}
+	}
+	if a := w.step(engine.Cancel{Command: engine.Command{ID: "k"}}).Answer; !a.Done || !a.Repeated {
+		t.Errorf("the cancel again: %+v", a)
+	}
+}
+
+// What a caller wanted and left is not done after other commands, but what was done
+// answers as ever.
+func TestACommandThatWasLeftIsRefusedAfterAnother(t *testing.T) {
+	t.Parallel()
+	w := begin(t, "a:\nb: a")
+	left := engine.Rerun{Command: engine.Command{ID: "left", Epoch: 1}, Tasks: []string{"a"}}
+	done := engine.Rerun{Command: engine.Command{ID: "done", Epoch: 1}, Tasks: []string{"a"}}
+	w.do("ok a b")
+	if a := w.step(done).Answer; !a.Done || a.Epoch != 1 {
+		t.Fatalf("a rerun of the present epoch: %+v", a)
+	}
+	w.do("ok a b")
+	before := w.String()
+	if a := w.step(left).Answer; a.Done || a.Repeated || a.Text != "another command came before this one, which its caller had left" {
+		t.Errorf("a rerun of an earlier epoch: %+v", a)
+	}
+	if a := w.step(done).Answer; !a.Done || !a.Repeated {
+		t.Errorf("the rerun that was done, again: %+v", a)
+	}
+	w.want(before)
+}

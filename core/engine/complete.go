@@ -42,7 +42,7 @@ func (r *Run) complete(ev Completion) {
 	if ev.Exit == (state.Exit{}) {
 		delete(r.s.Exits, t)
 	} else {
-		r.s.Exits[t] = ev.Exit
+		r.s.Exits[t] = bounded(ev.Exit)
 	}
 	switch {
 	case ev.Success:
@@ -59,6 +59,15 @@ func (r *Run) complete(ev Completion) {
 	if r.s.TaskStatus[t].Terminal() {
 		r.keepResult(t, ev)
 	}
+}
+
+// bounded returns x with texts as short as the names of machines, signals and
+// reasons are: a report may say anything, and the state is written again and again.
+func bounded(x state.Exit) state.Exit {
+	for _, text := range []*string{&x.Signal, &x.Word, &x.Worker} {
+		*text = msg.TruncateText(*text, state.MaxExitText)
+	}
+	return x
 }
 
 // keepResult stores what the report that ended t says about it.

@@ -106,6 +106,10 @@ type Command struct {
 	// Settle keeps a refusal in the state as the answer of ID, so that a copy of the
 	// command that is still under way does nothing later.
 	Settle bool
+	// Epoch, where it is not 0, is the one that the command has to begin: where other
+	// commands came since it was meant it is refused, unless it is in the state already.
+	// It is for a command that its caller has left, and who may want other things now.
+	Epoch uint64
 }
 
 func (Activated) event()  {}

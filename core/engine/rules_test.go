@@ -321,3 +321,56 @@ func TestParentsThatRunAgainGiveTheirOldOutput(t *testing.T) {
 		})
 	}
 }
+
+func TestReportsDoNotSwellTheState(t *testing.T) {
+	t.Parallel()
+	w := begin(t, "a:")
+	long := strings.Repeat("x", 40_000)
+	w.step(engine.Completion{Task: "a", Attempt: 1, Error: long, Exit: state.Exit{Signal: long, Word: long, Worker: long}})
+	if doc := encode(t, w.run); len(doc) > 4<<10 {
+		t.Errorf("a state of one task has %d bytes", len(doc))
+	}
+}
+
+// No clock can be ahead so far that a task is not tried again.
+func TestABackOffByAClockFarAheadIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ahead time.Duration
+		want  string
+	}{
+		"minutes": {4 * time.Minute, "a parked: running"},
+		"a year":  {365 * 24 * time.Hour, "a ready: running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t, "a:")
+			w.do("sent a")
+			w.now = epoch.Add(tc.ahead)
+			w.do("back a")
+			w.now = epoch.Add(time.Second)
+			w.step(engine.Wake{})
+			w.want(tc.want)
+			w.now = epoch.Add(tc.ahead + time.Second)
+			w.step(engine.Wake{})
+			w.want("a ready: running")
+		})
+	}
+}
+
+// The output of the first attempt of a first life has a name without an attempt, by
+// which the removal of that life may take it at any time.
+func TestALaterLifeHasNoFirstAttempt(t *testing.T) {
+	t.Parallel()
+	w := begin(t, "a: if -")
+	w.do("false a")
+	if w.run.State().HighestAttempt != 0 {
+		t.Fatalf("an attempt was made: %s", w)
+	}
+	p := newPlan(t, parse(t, "a:"))
+	r := newRun(t, p, engine.Begin(p, "w1", "hash", w.run.State().Tombstone(), epoch))
+	out, err := r.Step(engine.Activated{}, epoch)
+	if err != nil || len(out.Send) != 1 || out.Send[0].Attempt != 2 {
+		t.Errorf("Activated sends %+v, %v, want attempt 2", out.Send, err)
+	}
+}

@@ -72,12 +72,15 @@ func Begin(p *Plan, id, hash string, previous *state.Workflow, now time.Time) *s
 	s := state.New(id, p.Len())
 	s.Definition, s.CreatedAt, s.UpdatedAt = hash, now, now
 	if previous != nil {
-		s.Version, s.HighestAttempt, s.BornAttempt = previous.Version, previous.HighestAttempt, previous.HighestAttempt
+		// The first attempt of a task of a first life has names that tell no attempt. No
+		// later life may use them, whether an earlier one did or not.
+		highest := max(previous.HighestAttempt, 1)
+		s.Version, s.HighestAttempt, s.BornAttempt = previous.Version, highest, highest
 		s.Epoch = previous.Epoch + 1
 		s.BornEpoch = s.Epoch
 		s.Commands = previous.Commands
 		for i := range s.Attempt {
-			s.Attempt[i] = previous.HighestAttempt
+			s.Attempt[i] = highest
 		}
 	}
 	return s

@@ -194,12 +194,18 @@ func (r *Run) fill() {
 			r.parked.next()
 			continue
 		}
-		if head.until > r.now.UnixMilli() {
+		if r.early(head.until) {
 			return
 		}
 		r.parked.next()
 		r.number(head.task)
 	}
+}
+
+// early reports whether a back-off has not ended. One that ends long after the
+// longest that could begin now was given by a clock far ahead: nobody waits for that.
+func (r *Run) early(until int64) bool {
+	return until > r.now.UnixMilli() && until <= r.now.Add(2*lastGiveBack).UnixMilli()
 }
 
 // number turns parked task t into an intent: from here on its message may exist.

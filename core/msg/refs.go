@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"jobq/core/fault"
 )
@@ -71,6 +72,9 @@ type OutputRef struct {
 	MD5 string
 }
 
+// maxBlobName is the longest name of a blob in Azure Storage, in characters.
+const maxBlobName = 1024
+
 // ParseOutputRef reads a reference that is inline JSON text, "blob:{name}" or
 // "blob:{name}:{md5}". Fails with fault.Invalid for anything else.
 func ParseOutputRef(ref string) (OutputRef, error) {
@@ -90,6 +94,9 @@ func ParseOutputRef(ref string) (OutputRef, error) {
 	}
 	if name == "" {
 		return OutputRef{}, fault.New(fault.Invalid, "an output reference names an empty blob")
+	}
+	if n := utf8.RuneCountInString(name); n > maxBlobName {
+		return OutputRef{}, fault.Newf(fault.Invalid, "an output reference names a blob with %d characters, no store takes more than %d", n, maxBlobName)
 	}
 	return OutputRef{Blob: name, MD5: sum}, nil
 }

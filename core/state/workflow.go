@@ -12,6 +12,8 @@ const (
 	MaxInlineOutput = 512
 	// MaxInlineTotal bounds all inline outputs of one state.
 	MaxInlineTotal = 256 << 10
+	// MaxExitText bounds each text of an Exit.
+	MaxExitText = 256
 	// MaxText bounds one error or reason.
 	MaxText = 1 << 10
 	// MaxTextTotal bounds all errors and reasons of one state.

@@ -422,7 +422,7 @@ func (l *ledger) dueLeft() string {
 	for _, d := range due {
 		wf := l.workflows[d.Workflow]
 		open := wf != nil && wf.s != nil && !wf.s.Status.Ended()
-		if d.Key != d.Workflow+"!purge" && !(d.Key == d.Workflow && open) {
+		if d.Key != d.Workflow+"!" && !(d.Key == d.Workflow && open) {
 			return d.Key
 		}
 	}
