@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobq/core/coord"
@@ -12,18 +13,23 @@ import (
 	"jobq/core/fault"
 	"jobq/core/msg"
 	"jobq/core/port"
+	"jobq/core/sched"
 	"jobq/core/state"
 	"jobq/internal/testkit"
+	"jobq/store/memory"
 	"jobq/store/wrap/faults"
 )
 
 // alone runs f on a workflow w of two tasks in a chain, of which A is with a worker.
 func alone(t *testing.T, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
 	t.Helper()
-	onTime(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+	synctest.Test(t, func(t *testing.T) {
+		w := onMemory(t, memory.Options{})
+		w.Scheduler = sched.Real{}
 		w.Know(graph("A", "B < A"))
-		submitIn(ctx, t, client, "pair", graph("A", "B < A"))
-		f(ctx, w, client)
+		client := w.Start("client")
+		mustSubmit(t, client, "pair", graph("A", "B < A"))
+		f(t.Context(), w, client)
 	})
 }
 
