@@ -225,5 +225,6 @@ func (b *Bus) discard(c *connection) {
 		b.current = nil
 	}
 	b.mu.Unlock()
+	c.discarded.Store(true)
 	c.once.Do(func() { b.closing.Go(c.close) })
 }

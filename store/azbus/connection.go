@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -16,6 +17,8 @@ const closeBound = 5 * time.Second
 type connection struct {
 	client *azservicebus.Client
 	once   sync.Once
+	// discarded is true from before the client is closed.
+	discarded atomic.Bool
 
 	mu      sync.Mutex
 	senders map[string]*azservicebus.Sender
