@@ -107,9 +107,7 @@ func codeOf(err error) fault.Code {
 	if errors.As(err, &answer) {
 		return statusCode(answer.RPCCode())
 	}
-	// What azidentity says when no token can be had.
-	var final interface{ NonRetriable() }
-	if errors.As(err, &final) {
+	if final(err) {
 		return fault.Denied
 	}
 	if lost(err) {
