@@ -87,7 +87,7 @@ func meaning(e *azcore.ResponseError, special verdicts) fault.Code {
 func placeGone(code string) bool {
 	switch code {
 	case "ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled", "TableNotFound", "TableBeingDeleted",
-		"AccountBeingCreated", "AccountIsDisabled":
+		"QueueBeingDeleted", "QueueDisabled", "AccountBeingCreated", "AccountIsDisabled":
 		return true
 	}
 	return false
