@@ -90,6 +90,8 @@ type Delivery struct {
 
 // QueueProps declares what a queue can do. Sizes are bytes; 0 means no limit.
 type QueueProps struct {
+	// MaxMessage is the largest body. Send may refuse a smaller one, with
+	// fault.TooLarge, for the form in which its bytes travel.
 	MaxMessage int
 	// MaxBatch is the largest Receive; larger wishes are cut.
 	MaxBatch int

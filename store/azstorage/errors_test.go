@@ -76,6 +76,9 @@ func TestAnswersHaveCodes(t *testing.T) {
 		_, err := s.Queues.Queue("cpu").Receive(ctx, port.ReceiveOptions{Max: 1, Lock: time.Minute})
 		return err
 	}
+	send := func(ctx context.Context, s *port.Store) error {
+		return errors.Join(s.Queues.Queue("cpu").Send(ctx, []port.Message{{Body: []byte("x")}})...)
+	}
 	row := func(ctx context.Context, s *port.Store) error {
 		_, err := s.Index.Get(ctx, "w")
 		return err
@@ -109,6 +112,9 @@ func TestAnswersHaveCodes(t *testing.T) {
 		"a wrong key":                               {load, []answer{{status: 403, code: "AuthenticationFailed"}}, fault.Denied, 1, ""},
 		"a missing role":                            {receive, []answer{{status: 403, code: "AuthorizationPermissionMismatch"}}, fault.Denied, 1, ""},
 		"a body that is too large":                  {save, []answer{{status: 413}}, fault.TooLarge, 1, ""},
+		"a message that is too large":               {send, []answer{{status: 400, code: "MessageTooLarge"}}, fault.TooLarge, 1, ""},
+		"a message that is too large by 413":        {send, []answer{{status: 413, code: "MessageTooLarge"}}, fault.TooLarge, 1, ""},
+		"a request that is too large":               {send, []answer{{status: 413, code: "RequestBodyTooLarge"}}, fault.TooLarge, 1, ""},
 		"an answer nobody expected":                 {row, []answer{{status: 418}}, fault.Internal, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,14 +54,18 @@ func TestMessagesUpToTheEdgeArriveByteForByte(t *testing.T) {
 		body string
 		fits bool
 	}{
-		"45,000 bytes":       {strings.Repeat("x", 45_000), true},
-		"49,152 bytes":       {strings.Repeat("x", 49_152), true},
-		"49,153 bytes":       {strings.Repeat("x", 49_153), true},
-		"60,000 bytes":       {strings.Repeat("x", 60_000), true},
-		"70,000 bytes":       {strings.Repeat("x", 70_000), false},
-		"the limit":          {strings.Repeat("x", limit), true},
-		"one more":           {strings.Repeat("x", limit+1), false},
-		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), true},
+		"45,000 bytes": {strings.Repeat("x", 45_000), true},
+		"49,152 bytes": {strings.Repeat("x", 49_152), true},
+		"49,153 bytes": {strings.Repeat("x", 49_153), true},
+		"60,000 bytes": {strings.Repeat("x", 60_000), true},
+		"70,000 bytes": {strings.Repeat("x", 70_000), false},
+		"the limit":    {strings.Repeat("x", limit), true},
+		"one more":     {strings.Repeat("x", limit+1), false},
+		// A request may have 131,584 bytes: 95 around the text, 5 for a quote.
+		"quotes to the edge": {strings.Repeat(`"`, 16_488) + strings.Repeat("x", limit-16_488), true},
+		"one quote too many": {strings.Repeat(`"`, 16_489) + strings.Repeat("x", limit-16_489), false},
+		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), false},
+		"some of both":       {strings.Repeat(`<&">`, limit/16), true},
 		"two bytes a letter": {strings.Repeat("é", limit/2), true},
 		// The emulator counts 6 bytes for each of these.
 		"four bytes a letter":   {strings.Repeat("🦆", limit/6), true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -112,6 +113,9 @@ func (q queue) check(m port.Message) error {
 		if bad {
 			return fault.Newf(fault.Invalid, "a message for queue %s has a byte at %d that is no text a queue of Azure Storage can keep", q.name, at)
 		}
+	}
+	if size := requestSize(string(m.Body)); size > maxRequest {
+		return tooLarge("the request for a message of "+strconv.Itoa(len(m.Body))+" bytes for queue "+q.name+", in which a quotation mark takes 5,", size, maxRequest)
 	}
 	return nil
 }
