@@ -37,7 +37,8 @@ type Queue interface {
 	Extend(ctx context.Context, d *Delivery, lock time.Duration) error
 	// Acknowledge removes messages for good. The result is as Send's. A message
 	// that is gone already counts as done; a receipt that is no longer the newest
-	// is fault.LeaseLost.
+	// removes nothing and is fault.LeaseLost, or counts as done where
+	// QueueProps.LostLooksGone is set.
 	Acknowledge(ctx context.Context, ds []Delivery) []error
 	// Release gives d back so that it is delivered again after delay. It never
 	// leads towards the poison queue.
@@ -89,6 +90,8 @@ type Delivery struct {
 
 // QueueProps declares what a queue can do. Sizes are bytes; 0 means no limit.
 type QueueProps struct {
+	// MaxMessage is the largest body. Send may refuse a smaller one, with
+	// fault.TooLarge, for the form in which its bytes travel.
 	MaxMessage int
 	// MaxBatch is the largest Receive; larger wishes are cut.
 	MaxBatch int
@@ -116,6 +119,9 @@ type QueueProps struct {
 	FixedLock bool
 	// ClearLeavesLocked says that Clear cannot remove what a receiver holds.
 	ClearLeavesLocked bool
+	// LostLooksGone says that the service answers a receipt that is no longer the
+	// newest like a message that is gone, so that Acknowledge cannot tell them apart.
+	LostLooksGone bool
 	// NoSend says that the service alone fills the queue: Send, and Release with a
 	// delay, fail with fault.Invalid.
 	NoSend bool

@@ -41,7 +41,9 @@ func openVirtual(tb testing.TB, s *busstand.Server, o azbus.Options) *azbus.Bus 
 	if o.Credential == nil {
 		o.ConnectionString = busstand.ConnectionString("stand-in.invalid")
 	}
-	o.Dial = func(context.Context) (net.Conn, error) { return s.Pipe(), nil }
+	if o.Dial == nil {
+		o.Dial = func(context.Context) (net.Conn, error) { return s.Pipe(), nil }
+	}
 	o.Transport = direct{s}
 	bus, err := azbus.Open(o)
 	if err != nil {

@@ -100,6 +100,9 @@ func Open(o Options) (*Bus, error) {
 		return nil, fault.New(fault.Invalid, "the Service Bus namespace is missing").
 			WithRemedy("name it as sb://NAMESPACE")
 	}
+	if o.Dial == nil {
+		o.Dial = dialer(o.Namespace, emulator)
+	}
 	b := &Bus{o: o, locks: map[string]time.Duration{}}
 	clientOptions := &admin.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport: o.Transport, Retry: policy.RetryOptions{MaxRetries: -1},
@@ -180,27 +183,26 @@ func (b *Bus) connection() (*connection, error) {
 	if b.current != nil {
 		return b.current, nil
 	}
+	c := newConnection()
 	o := &azservicebus.ClientOptions{
 		ApplicationID: "jobq",
 		RetryOptions:  azservicebus.RetryOptions{MaxRetries: -1},
+		// In spite of its name: the client speaks AMQP over whatever this returns.
+		NewWebSocketConn: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			return b.dial(ctx, c)
+		},
 	}
-	if b.o.Dial != nil {
-		o.NewWebSocketConn = func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			return b.o.Dial(ctx)
-		}
-	}
-	var client *azservicebus.Client
 	var err error
 	if b.o.ConnectionString != "" {
-		client, err = azservicebus.NewClientFromConnectionString(b.o.ConnectionString, o)
+		c.client, err = azservicebus.NewClientFromConnectionString(b.o.ConnectionString, o)
 	} else {
-		client, err = azservicebus.NewClient(b.o.Namespace, b.o.Credential, o)
+		c.client, err = azservicebus.NewClient(b.o.Namespace, patient{b.o.Credential}, o)
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the Service Bus namespace cannot be used")
 	}
-	b.current = newConnection(client)
-	return b.current, nil
+	b.current = c
+	return c, nil
 }
 
 // lock returns how long a queue locks a message, as far as is known.
@@ -225,5 +227,6 @@ func (b *Bus) discard(c *connection) {
 		b.current = nil
 	}
 	b.mu.Unlock()
+	c.discarded.Store(true)
 	c.once.Do(func() { b.closing.Go(c.close) })
 }

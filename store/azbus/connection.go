@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -12,10 +13,15 @@ import (
 // closeBound is how long saying goodbye may take.
 const closeBound = 5 * time.Second
 
-// connection is a client with its links by queue.
+// connection is a client with its links by queue. It has one network connection
+// in its life.
 type connection struct {
 	client *azservicebus.Client
 	once   sync.Once
+	// discarded is true from before the client is closed.
+	discarded atomic.Bool
+	// dialled is true once the client has had its network connection.
+	dialled atomic.Bool
 
 	mu      sync.Mutex
 	senders map[string]*azservicebus.Sender
@@ -39,9 +45,8 @@ type heldMessage struct {
 // leastHeld is how many messages may be held before anybody looks for old ones.
 const leastHeld = 1024
 
-func newConnection(client *azservicebus.Client) *connection {
+func newConnection() *connection {
 	return &connection{
-		client:   client,
 		senders:  map[string]*azservicebus.Sender{},
 		managers: map[string]*azservicebus.Receiver{},
 		idle:     map[string][]*azservicebus.Receiver{},

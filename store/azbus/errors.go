@@ -46,6 +46,20 @@ func (q *queue) fail(ctx context.Context, err error, doing string) error {
 	}
 }
 
+// failOn classifies err of a call for ctx on c, before the caller discards c.
+//
+// Where another call has discarded c, the client was closed under this one and
+// says so as a fault of its user, or that a right is missing, since a token and a
+// link were of two connections. Neither is said by a new connection. What is said
+// about the queue or the message holds.
+func (q *queue) failOn(ctx context.Context, c *connection, err error, doing string) error {
+	failure := q.fail(ctx, err, doing)
+	if code := fault.CodeOf(failure); !c.discarded.Load() || code != fault.Internal && code != fault.Denied {
+		return failure
+	}
+	return fault.Wrapf(fault.Unavailable, err, "the connection to %s was given up: %s queue %s failed", q.bus.o.Namespace, doing, q.name)
+}
+
 // conditions are those that the client hands on. Every other it calls a lost
 // connection and hides.
 var conditions = map[amqp.ErrCond]fault.Code{
@@ -93,9 +107,7 @@ func codeOf(err error) fault.Code {
 	if errors.As(err, &answer) {
 		return statusCode(answer.RPCCode())
 	}
-	// What azidentity says when no token can be had.
-	var final interface{ NonRetriable() }
-	if errors.As(err, &final) {
+	if final(err) {
 		return fault.Denied
 	}
 	if lost(err) {

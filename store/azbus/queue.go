@@ -108,11 +108,13 @@ func (q *queue) within(ctx context.Context, bound time.Duration, doing string, f
 	}
 	bounded, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	if err := f(bounded, c); err != nil {
-		if broken(err) || bound == callBound && bounded.Err() != nil && ctx.Err() == nil {
-			q.bus.discard(c)
-		}
-		return q.fail(ctx, err, doing)
+	err = f(bounded, c)
+	if err == nil {
+		return nil
 	}
-	return nil
+	failure := q.failOn(ctx, c, err, doing)
+	if broken(err) || bound == callBound && bounded.Err() != nil && ctx.Err() == nil {
+		q.bus.discard(c)
+	}
+	return failure
 }

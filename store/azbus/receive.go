@@ -34,8 +34,9 @@ func (q *queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deli
 		q.bus.discard(c)
 		return nil, fault.Newf(fault.Unavailable, "the connection to queue %s of %s was lost", q.name, q.bus.o.Namespace)
 	default:
+		failure := q.failOn(ctx, c, err, "receiving from")
 		q.bus.discard(c)
-		return nil, q.fail(ctx, err, "receiving from")
+		return nil, failure
 	}
 	if len(messages) == 0 && ctx.Err() != nil {
 		return nil, q.fail(ctx, err, "receiving from")

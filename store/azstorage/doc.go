@@ -5,8 +5,8 @@
 // A call makes one attempt: repeats are the business of store/wrap. What an
 // answer means is decided by its HTTP status and by the operation; the
 // service's error code (a header, never a text) is asked only for what a status
-// cannot tell: whether a blob or its whole container is missing, and whether a
-// busy server did nothing. Where an answer has no such code the container is
+// cannot tell: whether a blob or its whole container is missing, whether a
+// message was too large, and whether a busy server did nothing. Where an answer has no such code the container is
 // looked at.
 //
 // Conditional writes carry an ETag, or If-None-Match where they create. Ages of

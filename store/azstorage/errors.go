@@ -55,6 +55,10 @@ func meaning(e *azcore.ResponseError, special verdicts) fault.Code {
 	if code, ok := special[e.StatusCode]; ok {
 		return code
 	}
+	if e.ErrorCode == "MessageTooLarge" {
+		// With 400 or 413.
+		return fault.TooLarge
+	}
 	switch e.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fault.Denied
@@ -87,7 +91,7 @@ func meaning(e *azcore.ResponseError, special verdicts) fault.Code {
 func placeGone(code string) bool {
 	switch code {
 	case "ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled", "TableNotFound", "TableBeingDeleted",
-		"AccountBeingCreated", "AccountIsDisabled":
+		"QueueBeingDeleted", "QueueDisabled", "AccountBeingCreated", "AccountIsDisabled":
 		return true
 	}
 	return false

@@ -76,6 +76,9 @@ func TestAnswersHaveCodes(t *testing.T) {
 		_, err := s.Queues.Queue("cpu").Receive(ctx, port.ReceiveOptions{Max: 1, Lock: time.Minute})
 		return err
 	}
+	send := func(ctx context.Context, s *port.Store) error {
+		return errors.Join(s.Queues.Queue("cpu").Send(ctx, []port.Message{{Body: []byte("x")}})...)
+	}
 	row := func(ctx context.Context, s *port.Store) error {
 		_, err := s.Index.Get(ctx, "w")
 		return err
@@ -109,6 +112,9 @@ func TestAnswersHaveCodes(t *testing.T) {
 		"a wrong key":                               {load, []answer{{status: 403, code: "AuthenticationFailed"}}, fault.Denied, 1, ""},
 		"a missing role":                            {receive, []answer{{status: 403, code: "AuthorizationPermissionMismatch"}}, fault.Denied, 1, ""},
 		"a body that is too large":                  {save, []answer{{status: 413}}, fault.TooLarge, 1, ""},
+		"a message that is too large":               {send, []answer{{status: 400, code: "MessageTooLarge"}}, fault.TooLarge, 1, ""},
+		"a message that is too large by 413":        {send, []answer{{status: 413, code: "MessageTooLarge"}}, fault.TooLarge, 1, ""},
+		"a request that is too large":               {send, []answer{{status: 413, code: "RequestBodyTooLarge"}}, fault.TooLarge, 1, ""},
 		"an answer nobody expected":                 {row, []answer{{status: 418}}, fault.Internal, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +131,48 @@ func TestAnswersHaveCodes(t *testing.T) {
 				t.Errorf("error = %q, want it to say %q", err, c.text)
 			}
 		})
+	}
+}
+
+// queueCalls are calls on the queue cpu: those on it as a whole, and those on one
+// message of it.
+func queueCalls() map[string]func(context.Context, port.Queues) error {
+	d := port.Delivery{ID: "1", Receipt: "receipt", Body: []byte("x")}
+	on := func(call func(context.Context, port.Queue) error) func(context.Context, port.Queues) error {
+		return func(ctx context.Context, v port.Queues) error { return call(ctx, v.Queue("cpu")) }
+	}
+	return map[string]func(context.Context, port.Queues) error{
+		"Ensure": func(ctx context.Context, v port.Queues) error { return v.Ensure(ctx, "cpu") },
+		"Send": on(func(ctx context.Context, q port.Queue) error {
+			return errors.Join(q.Send(ctx, []port.Message{{Body: []byte("x")}})...)
+		}),
+		"Receive": on(func(ctx context.Context, q port.Queue) error {
+			return second(q.Receive(ctx, port.ReceiveOptions{Max: 1, Lock: time.Minute}))
+		}),
+		"Count":  on(func(ctx context.Context, q port.Queue) error { return second(q.Count(ctx)) }),
+		"Peek":   on(func(ctx context.Context, q port.Queue) error { return second(q.Peek(ctx, 1)) }),
+		"Clear":  on(func(ctx context.Context, q port.Queue) error { return second(q.Clear(ctx)) }),
+		"Extend": on(func(ctx context.Context, q port.Queue) error { held := d; return q.Extend(ctx, &held, time.Minute) }),
+		"Acknowledge": on(func(ctx context.Context, q port.Queue) error {
+			return errors.Join(q.Acknowledge(ctx, []port.Delivery{d})...)
+		}),
+		"Release": on(func(ctx context.Context, q port.Queue) error { return q.Release(ctx, d, 0) }),
+		"Poison":  on(func(ctx context.Context, q port.Queue) error { return q.Poison(ctx, d, "reason") }),
+	}
+}
+
+func TestAQueueThatIsOutOfUseIsAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"QueueBeingDeleted", "QueueDisabled"} {
+		for name, call := range queueCalls() {
+			t.Run(name+" answered "+code, func(t *testing.T) {
+				t.Parallel()
+				s, _ := scripted(t, answer{status: 409, code: code})
+				if err := call(t.Context(), s.Queues); !fault.Is(err, fault.Unavailable) {
+					t.Errorf("%s = error %v (%v), want unavailable", name, err, fault.CodeOf(err))
+				}
+			})
+		}
 	}
 }
 

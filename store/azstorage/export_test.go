@@ -12,6 +12,7 @@ var (
 	DecodePath   = decodePath
 	PackPoison   = packPoison
 	UnpackPoison = unpackPoison
+	RequestSize  = requestSize
 	PointerKey   = pointerKey
 	Shard        = shard
 	ASCII        = ascii

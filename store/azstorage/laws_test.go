@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -59,6 +61,55 @@ func TestOutputNamesAreThoseOfOrdinaryTasks(t *testing.T) {
 		if got := azstorage.EncodePath(name); got != name {
 			t.Errorf("EncodePath(%q) = %q, want it as it is", name, got)
 		}
+	}
+}
+
+func TestTheSizeOfARequestIsKnownBefore(t *testing.T) {
+	t.Parallel()
+	var size int64
+	s, err := azstorage.Open(t.Context(), azstorage.Options{
+		Account: parse(t, scriptedAccount), Prefix: "Demo",
+		Transport: transport(func(r *http.Request) (*http.Response, error) {
+			size = r.ContentLength
+			return answer{status: 201, body: "<QueueMessagesList></QueueMessagesList>"}.to(r)
+		}).client(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := s.Queues.Queue("cpu")
+	part := rapid.OneOf(rapid.StringOf(rapid.RuneFrom(nil, unicode.Letter, unicode.So)), rapid.SampledFrom([]string{`"`, "'", "&", "<", ">", "]]>", "\t", "\r\n", " ", "\u2028", "\ufffd", "\x7f", "\u0085"}))
+	rapid.Check(t, func(rt *rapid.T) {
+		text := strings.Join(rapid.SliceOf(part).Draw(rt, "parts"), "")
+		if err := sendOne(t, q, text); err != nil {
+			rt.Fatalf("Send of %q = error %v", text, err)
+		}
+		if want := azstorage.RequestSize(text); size != int64(want) {
+			rt.Fatalf("the request for %q has %d bytes, foreseen were %d", text, size, want)
+		}
+	})
+}
+
+func TestPoisonFitsWhereItsMessageDid(t *testing.T) {
+	t.Parallel()
+	const limit = 131_584
+	for name, quotes := range map[string]int{
+		"a request that is full":              17_872,
+		"room for a part of the reason":       17_800,
+		"room for all that a reason may have": 17_000,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.Repeat(`"`, quotes) + strings.Repeat("x", 60_000-quotes)
+			text := azstorage.PackPoison([]byte(body), strings.Repeat(`"`, 3000))
+			if size := azstorage.RequestSize(text); size > limit {
+				t.Errorf("the request has %d bytes, %d fit", size, limit)
+			}
+			kept, reason := azstorage.UnpackPoison(text)
+			if string(kept) != body || (reason == "") != (quotes == 17_872) {
+				t.Errorf("the body is kept %v, with a reason of %d bytes", string(kept) == body, len(reason))
+			}
+		})
 	}
 }
 

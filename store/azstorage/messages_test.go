@@ -2,10 +2,12 @@ package azstorage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,14 +54,18 @@ func TestMessagesUpToTheEdgeArriveByteForByte(t *testing.T) {
 		body string
 		fits bool
 	}{
-		"45,000 bytes":       {strings.Repeat("x", 45_000), true},
-		"49,152 bytes":       {strings.Repeat("x", 49_152), true},
-		"49,153 bytes":       {strings.Repeat("x", 49_153), true},
-		"60,000 bytes":       {strings.Repeat("x", 60_000), true},
-		"70,000 bytes":       {strings.Repeat("x", 70_000), false},
-		"the limit":          {strings.Repeat("x", limit), true},
-		"one more":           {strings.Repeat("x", limit+1), false},
-		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), true},
+		"45,000 bytes": {strings.Repeat("x", 45_000), true},
+		"49,152 bytes": {strings.Repeat("x", 49_152), true},
+		"49,153 bytes": {strings.Repeat("x", 49_153), true},
+		"60,000 bytes": {strings.Repeat("x", 60_000), true},
+		"70,000 bytes": {strings.Repeat("x", 70_000), false},
+		"the limit":    {strings.Repeat("x", limit), true},
+		"one more":     {strings.Repeat("x", limit+1), false},
+		// A request may have 131,584 bytes: 95 around the text, 5 for a quote.
+		"quotes to the edge": {strings.Repeat(`"`, 16_488) + strings.Repeat("x", limit-16_488), true},
+		"one quote too many": {strings.Repeat(`"`, 16_489) + strings.Repeat("x", limit-16_489), false},
+		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), false},
+		"some of both":       {strings.Repeat(`<&">`, limit/16), true},
 		"two bytes a letter": {strings.Repeat("é", limit/2), true},
 		// The emulator counts 6 bytes for each of these.
 		"four bytes a letter":   {strings.Repeat("🦆", limit/6), true},
@@ -235,14 +241,105 @@ func TestALostAnswerOfAnExtendLosesTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := receive(t, q, 1, time.Minute)[0]
-	receipt := d.Receipt
 	way.set(nil, isPut)
-	if err := q.Extend(t.Context(), &d, time.Second); !fault.Is(err, fault.Unavailable) || d.Receipt != receipt {
-		t.Fatalf("Extend whose answer is lost = error %v with receipt changed %v, want unavailable and the old one", err, d.Receipt != receipt)
+	if err := q.Extend(t.Context(), &d, time.Second); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("Extend whose answer is lost = error %v, want unavailable", err)
 	}
 	way.heal()
 	if err := q.Extend(t.Context(), &d, time.Minute); !fault.Is(err, fault.LeaseLost) {
 		t.Errorf("Extend by the old receipt = error %v, want a lost lease", err)
+	}
+	for _, err := range q.Acknowledge(t.Context(), []port.Delivery{d}) {
+		if !fault.Is(err, fault.LeaseLost) {
+			t.Errorf("Acknowledge by the old receipt = error %v, want a lost lease", err)
+		}
+	}
+}
+
+// The service, unlike the emulator, gives one answer for a message that is gone
+// and for a receipt that is not the newest.
+func TestAReceiptThatTheServiceDoesNotFind(t *testing.T) {
+	t.Parallel()
+	gone := answer{status: 404, code: "MessageNotFound"}
+	stale := answer{status: 400, code: "PopReceiptMismatch"}
+	broken := answer{status: 500, code: "OperationTimedOut"}
+	renewed := answer{status: 204, header: map[string]string{"x-ms-popreceipt": "new"}}
+	extend := func(t *testing.T, q port.Queue, d *port.Delivery) error { return q.Extend(t.Context(), d, time.Minute) }
+	acknowledge := func(t *testing.T, q port.Queue, d *port.Delivery) error {
+		return errors.Join(q.Acknowledge(t.Context(), []port.Delivery{*d})...)
+	}
+	release := func(t *testing.T, q port.Queue, d *port.Delivery) error { return q.Release(t.Context(), *d, 0) }
+	poison := func(t *testing.T, q port.Queue, d *port.Delivery) error { return q.Poison(t.Context(), *d, "reason") }
+	// attempted is a renewal whose end nobody knows.
+	attempted := func(t *testing.T, q port.Queue, d *port.Delivery) error {
+		if err := extend(t, q, d); !fault.Is(err, fault.Unavailable) {
+			t.Fatalf("Extend without an answer = error %v, want unavailable", err)
+		}
+		return nil
+	}
+	type call func(*testing.T, port.Queue, *port.Delivery) error
+	for name, c := range map[string]struct {
+		answers []answer
+		calls   []call
+		want    fault.Code
+		done    bool
+	}{
+		"is done when acknowledged":                      {answers: []answer{gone}, calls: []call{acknowledge}, done: true},
+		"is lost when the service can tell":              {answers: []answer{stale}, calls: []call{acknowledge}, want: fault.LeaseLost},
+		"is lost when extended":                          {answers: []answer{gone}, calls: []call{extend}, want: fault.LeaseLost},
+		"is lost when given back":                        {answers: []answer{gone}, calls: []call{release}, want: fault.LeaseLost},
+		"is lost when poisoned, and nothing is moved":    {answers: []answer{gone}, calls: []call{poison}, want: fault.LeaseLost},
+		"is lost after a renewal without an answer":      {answers: []answer{broken, gone}, calls: []call{attempted, acknowledge}, want: fault.LeaseLost},
+		"is lost after two renewals without an answer":   {answers: []answer{broken, broken, gone}, calls: []call{attempted, attempted, acknowledge}, want: fault.LeaseLost},
+		"is done after a renewal that succeeded at last": {answers: []answer{broken, renewed, gone}, calls: []call{attempted, extend, acknowledge}, done: true},
+		"is lost when extended again without a new lock": {answers: []answer{broken, gone}, calls: []call{attempted, extend}, want: fault.LeaseLost},
+		"is done where the renewal had not taken place":  {answers: []answer{broken, {status: 204}}, calls: []call{attempted, acknowledge}, done: true},
+		"is done after a renewal":                        {answers: []answer{renewed, gone}, calls: []call{extend, acknowledge}, done: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, asked := scripted(t, c.answers...)
+			d := port.Delivery{ID: "1", Receipt: "old", Until: time.Now()}
+			var err error
+			for _, call := range c.calls {
+				err = call(t, s.Queues.Queue("cpu"), &d)
+			}
+			if c.done != (err == nil) || err != nil && !fault.Is(err, c.want) {
+				t.Errorf("the last call = error %v, want fault %v or done %v", err, c.want, c.done)
+			}
+			if n := asked.Load(); n != int64(len(c.answers)) {
+				t.Errorf("the service was asked %d times, want %d", n, len(c.answers))
+			}
+		})
+	}
+}
+
+// TestADoubtedReceiptIsSentAsTheServiceKnowsIt looks at what goes over the wire.
+func TestADoubtedReceiptIsSentAsTheServiceKnowsIt(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []string
+	s, err := azstorage.Open(t.Context(), azstorage.Options{
+		Account: parse(t, scriptedAccount), Prefix: "Demo",
+		Transport: transport(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = append(sent, r.URL.Query().Get("popreceipt"))
+			return nil, errDropped
+		}).client(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := s.Queues.Queue("cpu")
+	d := port.Delivery{ID: "1", Receipt: "old"}
+	for range 2 {
+		_ = q.Extend(t.Context(), &d, time.Minute)
+	}
+	_ = q.Release(t.Context(), d, 0)
+	q.Acknowledge(t.Context(), []port.Delivery{d})
+	if !slices.Equal(sent, []string{"old", "old", "old", "old"}) {
+		t.Errorf("the receipts sent were %q, want the old one each time", sent)
 	}
 }
 

@@ -27,7 +27,7 @@ func packPoison(body []byte, reason string) string {
 		lead, kept = reasonMember, string(body[:len(body)-1])
 	}
 	for most := maxReason; most > 0; most /= 2 {
-		if text := kept + lead + quoteReason(reason, most) + "}"; len(text) <= maxMessage {
+		if text := kept + lead + quoteReason(reason, most) + "}"; fits(text) {
 			return text
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -33,6 +35,9 @@ const (
 // update of the visibility: the count of deliveries stays and goes on rising
 // with the next one, which is all the same to jobq but not to a Functions host
 // that moves messages away by that count.
+//
+// The service answers a pop receipt that is not the newest with 404, as it does
+// for a message that is gone, or with 400.
 type queue struct {
 	all    queues
 	name   string
@@ -44,7 +49,7 @@ func (q queue) Name() string { return q.name }
 func (q queue) Props() port.QueueProps {
 	return port.QueueProps{
 		MaxMessage: maxMessage, MaxBatch: maxReceive, MaxDelay: maxHidden, MaxLock: maxHidden,
-		AssignsID: true, NativeRelease: true, CountReadable: true,
+		AssignsID: true, NativeRelease: true, CountReadable: true, LostLooksGone: true,
 	}
 }
 
@@ -108,6 +113,9 @@ func (q queue) check(m port.Message) error {
 		if bad {
 			return fault.Newf(fault.Invalid, "a message for queue %s has a byte at %d that is no text a queue of Azure Storage can keep", q.name, at)
 		}
+	}
+	if size := requestSize(string(m.Body)); size > maxRequest {
+		return tooLarge("the request for a message of "+strconv.Itoa(len(m.Body))+" bytes for queue "+q.name+", in which a quotation mark takes 5,", size, maxRequest)
 	}
 	return nil
 }
@@ -182,7 +190,8 @@ func (q queue) update(ctx context.Context, d port.Delivery, hidden time.Duration
 	if err := q.begin(ctx, doing); err != nil {
 		return "", err
 	}
-	got, err := q.client.UpdateMessage(keepText(ctx), pathID(d.ID), d.Receipt, "", &azqueue.UpdateMessageOptions{VisibilityTimeout: new(seconds(hidden))})
+	receipt, _ := popReceipt(d)
+	got, err := q.client.UpdateMessage(keepText(ctx), pathID(d.ID), receipt, "", &azqueue.UpdateMessageOptions{VisibilityTimeout: new(seconds(hidden))})
 	if err != nil {
 		return "", q.refused(ctx, err, doing)
 	}
@@ -211,11 +220,24 @@ func (q queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration)
 	hidden := max(seconds(lock), 1)
 	until := time.Now().Add(time.Duration(hidden) * time.Second)
 	receipt, err := q.update(ctx, *d, time.Duration(hidden)*time.Second, q.of("keep a message of"))
-	if err != nil {
-		return err
+	if err == nil {
+		d.Receipt, d.Until = receipt, until
+		return nil
 	}
-	d.Receipt, d.Until = receipt, until
-	return nil
+	if old, doubted := popReceipt(*d); !doubted && (fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Canceled)) {
+		d.Receipt = doubt + old
+	}
+	return err
+}
+
+// doubt begins a receipt that may have been replaced: an Extend by it had no
+// answer. No receipt of the service begins so.
+const doubt = "?"
+
+// popReceipt returns the receipt of d as the service knows it, and whether there
+// is a doubt about it.
+func popReceipt(d port.Delivery) (receipt string, doubted bool) {
+	return strings.CutPrefix(d.Receipt, doubt)
 }
 
 // Acknowledge makes one call a message, several at a time.
@@ -228,13 +250,15 @@ func (q queue) acknowledge(ctx context.Context, d port.Delivery) error {
 	if err := q.begin(ctx, doing); err != nil {
 		return err
 	}
-	_, err := q.client.DeleteMessage(ctx, pathID(d.ID), d.Receipt, nil)
+	receipt, doubted := popReceipt(d)
+	_, err := q.client.DeleteMessage(ctx, pathID(d.ID), receipt, nil)
 	if err == nil {
 		return nil
 	}
 	code, _ := status(err)
 	lost := q.refused(ctx, err, doing)
-	if code == http.StatusNotFound && fault.Is(lost, fault.LeaseLost) {
+	if code == http.StatusNotFound && fault.Is(lost, fault.LeaseLost) && !doubted {
+		// Where it is not gone but lost, who has it now settles it.
 		return nil
 	}
 	return lost

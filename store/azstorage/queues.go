@@ -6,7 +6,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
 
-	"jobq/core/fault"
 	"jobq/core/port"
 )
 
@@ -45,11 +44,9 @@ func (v queues) create(ctx context.Context, name string) error {
 		return nil
 	}
 	switch code, said := status(err); {
-	case code == http.StatusConflict && said != "QueueBeingDeleted":
+	case code == http.StatusConflict && !placeGone(said):
 		// It is there with metadata that somebody gave it.
 		return nil
-	case code == http.StatusConflict:
-		return classify(ctx, err, verdicts{code: fault.Unavailable}, doing)
 	case code == http.StatusForbidden:
 		// Who may not create may still use what is there.
 		if _, looked := client.GetProperties(ctx, nil); looked == nil {

@@ -124,6 +124,19 @@ func acknowledge(t testing.TB, q port.Queue, ds ...port.Delivery) {
 	}
 }
 
+// lost checks the first result of an acknowledgement by a receipt that is not the
+// newest.
+func lost(t testing.TB, q port.Queue, errs []error, call string) {
+	t.Helper()
+	var err error
+	if len(errs) > 0 {
+		err = errs[0]
+	}
+	if err != nil || !q.Props().LostLooksGone {
+		fails(t, err, fault.LeaseLost, call)
+	}
+}
+
 func count(t testing.TB, q port.Queue) int {
 	t.Helper()
 	n, err := q.Count(t.Context())
