@@ -61,12 +61,14 @@ func TestMessagesUpToTheEdgeArriveByteForByte(t *testing.T) {
 		"70,000 bytes": {strings.Repeat("x", 70_000), false},
 		"the limit":    {strings.Repeat("x", limit), true},
 		"one more":     {strings.Repeat("x", limit+1), false},
-		// A request may have 131,584 bytes: 95 around the text, 5 for a quote.
-		"quotes to the edge": {strings.Repeat(`"`, 16_488) + strings.Repeat("x", limit-16_488), true},
-		"one quote too many": {strings.Repeat(`"`, 16_489) + strings.Repeat("x", limit-16_489), false},
-		"quotes and angles":  {strings.Repeat(`<&">`, limit/4), false},
-		"some of both":       {strings.Repeat(`<&">`, limit/16), true},
-		"two bytes a letter": {strings.Repeat("é", limit/2), true},
+		"quotes alone": {strings.Repeat(`"'`, limit/2), true},
+		// A request may have 131,584 bytes: 95 around the text, 5 for an ampersand.
+		"ampersands to the edge": {strings.Repeat("&", 16_488) + strings.Repeat("x", limit-16_488), true},
+		"one ampersand too many": {strings.Repeat("&", 16_489) + strings.Repeat("x", limit-16_489), false},
+		"what quotes would be":   {"&#34; &amp;#39; \" '", true},
+		"quotes and angles":      {strings.Repeat(`<&">`, limit/4), false},
+		"some of both":           {strings.Repeat(`<&">`, limit/16), true},
+		"two bytes a letter":     {strings.Repeat("é", limit/2), true},
 		// The emulator counts 6 bytes for each of these.
 		"four bytes a letter":   {strings.Repeat("🦆", limit/6), true},
 		"one duck too many":     {strings.Repeat("🦆", limit/4) + "a", false},

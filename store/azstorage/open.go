@@ -210,7 +210,7 @@ func (o Options) clientOptions() azcore.ClientOptions {
 		Retry:           policy.RetryOptions{MaxRetries: -1, TryTimeout: callTimeout},
 		Transport:       o.Transport,
 		Telemetry:       policy.TelemetryOptions{ApplicationID: "jobq"},
-		PerCallPolicies: []policy.Policy{textKeeper{}},
+		PerCallPolicies: []policy.Policy{textKeeper{}, plainQuotes{}},
 	}
 }
 

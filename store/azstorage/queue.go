@@ -115,7 +115,7 @@ func (q queue) check(m port.Message) error {
 		}
 	}
 	if size := requestSize(string(m.Body)); size > maxRequest {
-		return tooLarge("the request for a message of "+strconv.Itoa(len(m.Body))+" bytes for queue "+q.name+", in which a quotation mark takes 5,", size, maxRequest)
+		return tooLarge("the request for a message of "+strconv.Itoa(len(m.Body))+" bytes for queue "+q.name+", in which & and a line end take 5,", size, maxRequest)
 	}
 	return nil
 }
