@@ -58,15 +58,21 @@ func (a *attempt) persist(ctx context.Context, f func(context.Context) error) er
 	if patience <= 0 {
 		patience = math.MaxInt64
 	}
-	level := slog.LevelWarn // once: the tries after it are no news
-	return a.h.write(ctx, 0, patience, &a.stopped, func(ctx context.Context) error {
+	return a.h.write(ctx, 0, patience, &a.stopped, a.telling("how the command ended is not stored yet; trying on", f))
+}
+
+// telling logs the failures of f after which it is tried again, the first of them as
+// a warning: the others are no news.
+func (a *attempt) telling(text string, f func(context.Context) error) func(context.Context) error {
+	level := slog.LevelWarn
+	return func(ctx context.Context) error {
 		err := f(ctx)
 		if err != nil && uncertain(err) {
-			a.log.Log(ctx, level, "how the command ended is not stored yet; trying on", "error", err)
+			a.log.Log(ctx, level, text, "error", err)
 			level = slog.LevelInfo
 		}
 		return err
-	})
+	}
 }
 
 // write calls f as retry does, but goes on for patience after the end of ctx.

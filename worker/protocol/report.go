@@ -75,7 +75,7 @@ func (a *attempt) send(ctx context.Context, c msg.Completion) error {
 	}
 	inbox := a.h.conf.Store.Queues.Queue(a.inbox)
 	message := port.Message{ID: a.h.conf.NewID(), Body: body}
-	return a.h.insist(ctx, a.h.conf.SendAttempts, func(ctx context.Context) error {
+	return a.h.insist(ctx, a.h.conf.SendAttempts, a.telling("the completion is not sent yet; trying on", func(ctx context.Context) error {
 		err := first(inbox.Send(ctx, []port.Message{message}))
 		if !fault.Is(err, fault.NotFound) {
 			return err
@@ -84,7 +84,7 @@ func (a *attempt) send(ctx context.Context, c msg.Completion) error {
 			return err
 		}
 		return first(inbox.Send(ctx, []port.Message{message}))
-	})
+	}))
 }
 
 // giveBack lets another start go on with the attempt: the record first, so that
