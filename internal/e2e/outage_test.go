@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,8 +21,16 @@ type storm struct {
 	*home
 	server *azurite.Server
 	prefix string
-	// said is what coordinator and worker write on stderr.
+	// said is what coordinator and worker write on stderr, and how those ended that
+	// nobody stopped.
 	said *lines
+	// started are they.
+	started []program
+}
+
+type program struct {
+	process *os.Process
+	ended   chan struct{}
 }
 
 // lines collects what is written. Safe for concurrent use.
@@ -89,11 +98,32 @@ func (s *storm) start(args ...string) (stop func()) {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = cmd.Wait() })
-	stop = func() { cancel(); wg.Wait() }
+	p := program{cmd.Process, make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		if err := cmd.Wait(); ctx.Err() == nil {
+			fmt.Fprintf(s.said, "jobq %s ended by itself: %v\n", args[0], err)
+		}
+	}()
+	s.started = append(s.started, p)
+	stop = func() { cancel(); <-p.ended }
 	s.t.Cleanup(stop)
 	return stop
+}
+
+// last is what the programs said, with the stacks of those that still run. They end
+// by it: it is for a test that has failed.
+func (s *storm) last() string {
+	for _, p := range s.started {
+		if p.process.Signal(syscall.SIGQUIT) != nil {
+			continue
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(patience):
+		}
+	}
+	return s.said.String()
 }
 
 func (s *storm) openGate() { s.write("gate", "") }
@@ -102,7 +132,7 @@ func (s *storm) until(what string, happened func() bool) {
 	s.t.Helper()
 	for begun := time.Now(); !happened(); <-time.After(100 * time.Millisecond) {
 		if time.Since(begun) > patience {
-			s.t.Fatalf("%s does not come; the programs said\n%s", what, s.said)
+			s.t.Fatalf("%s does not come; the programs said\n%s", what, s.last())
 		}
 	}
 }
@@ -141,7 +171,7 @@ func (s *storm) end() {
 	s.t.Helper()
 	got := s.await("storm", patience)
 	if got.Status != "completed" || got.Counts["completed"] != chainLength {
-		s.t.Errorf("storm is %s with %v, want %d completed; the programs said\n%s", got.Status, got.Counts, chainLength, s.said)
+		s.t.Errorf("storm is %s with %v, want %d completed; the programs said\n%s", got.Status, got.Counts, chainLength, s.last())
 	}
 	runs := map[string]int{}
 	for _, name := range s.lines("ran") {

@@ -117,7 +117,7 @@ func TestQueuesThatAreCleared(t *testing.T) {
 	s.start("coordinator")
 	for _, id := range []string{"sent", "reported"} {
 		if got := s.await(id, patience); got.Status != "completed" {
-			t.Errorf("%s is %s with %v, want completed; the programs said\n%s", id, got.Status, got.Counts, s.said)
+			t.Errorf("%s is %s with %v, want completed; the programs said\n%s", id, got.Status, got.Counts, s.last())
 		}
 	}
 	runs := map[string]int{}
