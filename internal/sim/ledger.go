@@ -52,6 +52,8 @@ type workflow struct {
 	since time.Duration
 	s     *state.Workflow
 	row   port.Row // as it was written last
+	// shown is the version since which rows of the stored state show the same.
+	shown uint64
 	plan  *reference
 	model *model
 	// column says that the stored state has the column of a newer program.

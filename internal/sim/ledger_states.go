@@ -19,6 +19,9 @@ func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 	}
 	before := wf.s
 	wf.s, p.began = s, true
+	if before == nil || !looksLike(before, s) {
+		wf.shown = s.Version
+	}
 	if s.Status == state.WorkflowPurged {
 		for _, c := range s.Commands {
 			l.remembered(c)
