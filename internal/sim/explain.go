@@ -118,8 +118,11 @@ func (l *ledger) outputOf(c msg.Completion) []byte {
 // one that nobody gave.
 func (l *ledger) remembered(c state.CommandResult) *order {
 	o := l.order(c.ID)
-	if o != nil && !refusal(c) {
-		o.applied = true
+	if o == nil {
+		return nil
+	}
+	if !refusal(c) {
+		o.applied, o.epoch = true, c.Epoch
 	}
 	return o
 }

@@ -59,6 +59,9 @@ func meetEach[T any](g *gate, o op, key string, f Fault, items []T, shares []sha
 			struck++
 		}
 	}
+	if struck < len(items) {
+		g.w.path(PathPart)
+	}
 	refusal := lost(o)
 	if f == Throttle {
 		refusal = g.throttled()

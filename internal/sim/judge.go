@@ -65,21 +65,6 @@ func (w *World) judgeRepairs() {
 	}
 }
 
-// judgeOrders holds answers to what the states remember.
-func (l *ledger) judgeOrders() {
-	for _, o := range l.orders {
-		if o.kind == "submit" || o.kind == "flag" || o.kind == "rubbish" {
-			continue
-		}
-		if o.acknowledged && !o.applied {
-			l.w.violate("answers are true", "%s was acknowledged and no state has it", o)
-		}
-		if o.refused && o.applied {
-			l.w.violate("answers are true", "%s was refused and a state has it", o)
-		}
-	}
-}
-
 // judgeQueues wants nothing left in queues that somebody serves.
 func (l *ledger) judgeQueues() {
 	if !l.w.o.Sweeps && slices.ContainsFunc(l.names, func(id string) bool { return l.workflows[id].harmed }) {

@@ -72,7 +72,7 @@ func stateBound(s *state.Workflow) int {
 // begun is the first state of a life.
 func (l *ledger) begun(wf *workflow, before, s *state.Workflow) {
 	wf.life++
-	wf.since = l.w.s.now
+	wf.since, wf.born = l.w.s.now, l.moment()
 	d := l.definitions[s.Definition]
 	if d == nil {
 		l.w.violate("states fit their definition", "the state of %s names a definition that nobody submitted", wf.id)
