@@ -30,12 +30,14 @@ type order struct {
 	given, left uint64
 
 	acknowledged bool
-	// applied says that a stored state remembers it.
-	applied bool
+	// applied says that a stored state remembers it, kept that one has its answer, which
+	// may be a refusal.
+	applied, kept bool
 	// epoch is the one that it began.
 	epoch uint64
-	// queued says that the inbox took a copy.
-	queued bool
+	// queued says that the inbox took a copy, lost that the copy was lost there, and
+	// refusable that there was a state since by which it is refused.
+	queued, lost, refusable bool
 	// began says that one of its processes wrote what obliges to more.
 	began   bool
 	refused bool

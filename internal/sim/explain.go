@@ -32,6 +32,9 @@ func (l *ledger) explain(p *process, wf *workflow, before, s *state.Workflow) {
 	}
 	m.adopt(s)
 	wf.model = m
+	for _, o := range l.orders {
+		l.consider(wf, o)
+	}
 }
 
 // explanation is the search for one.
@@ -121,6 +124,7 @@ func (l *ledger) remembered(c state.CommandResult) *order {
 	if o == nil {
 		return nil
 	}
+	o.kept = true
 	if !refusal(c) {
 		o.applied, o.epoch = true, c.Epoch
 	}

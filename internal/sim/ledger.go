@@ -225,6 +225,10 @@ func (l *ledger) lose(p *process, queue string, body []byte) {
 		}
 		if in, err := msg.DecodeInbox(body); err == nil {
 			l.harm(workflowOf(in))
+			if in.Command != nil {
+				l.queued(in.Command.ID)
+				l.unqueue(in.Command.ID)
+			}
 		}
 		return
 	}

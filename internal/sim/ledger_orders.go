@@ -51,6 +51,23 @@ func (l *ledger) queued(id string) {
 	l.w.path(PathQueued)
 	if o := l.order(id); o != nil {
 		o.queued = true
+		l.consider(l.workflow(o.wf), o)
+	}
+}
+
+// consider notes that o, whose copy is in the inbox, would be refused now: of that
+// no state keeps a trace.
+func (l *ledger) consider(wf *workflow, o *order) {
+	if o.wf == wf.id && o.queued && wf.model != nil {
+		o.refusable = o.refusable || wf.model.refuses(o)
+	}
+}
+
+// unqueue notes that the copy of a command of this id is lost, or every copy where
+// id is empty.
+func (l *ledger) unqueue(id string) {
+	for _, o := range l.orders {
+		o.lost = o.lost || o.queued && (id == "" || o.id == id)
 	}
 }
 
@@ -65,6 +82,9 @@ func (l *ledger) judgeOrders() {
 		}
 		if o.refused && o.applied {
 			l.w.violate("answers are true", "%s was refused and a state has it", o)
+		}
+		if o.queued && !o.lost && !o.kept && !o.refusable && !l.purged(o.wf) {
+			l.w.violate("what is queued is done", "the inbox took %s, which could be done at any time since, and no state has it", o)
 		}
 		l.judgeLater(o)
 	}
