@@ -25,9 +25,19 @@ type order struct {
 	to         state.TaskStatus
 	workload   *Workload
 
+	// given and left say when its caller first gave it, and when he left it without an
+	// answer, 0 for never, by a count that tells moments of the same time apart.
+	given, left uint64
+
 	acknowledged bool
-	// applied says that a stored state remembers it.
-	applied bool
+	// applied says that a stored state remembers it, kept that one has its answer, which
+	// may be a refusal.
+	applied, kept bool
+	// epoch is the one that it began.
+	epoch uint64
+	// queued says that the inbox took a copy, lost that the copy was lost there, and
+	// refusable that there was a state since by which it is refused.
+	queued, lost, refusable bool
 	// began says that one of its processes wrote what obliges to more.
 	began   bool
 	refused bool
@@ -44,22 +54,28 @@ func (w *World) place(o *order) {
 	w.s.after(o.at-w.s.now, nil, func() { w.call(o, 0) })
 }
 
-// call begins a caller's process. One that is stopped comes back twice, with the
-// same id, or never.
+// caller is somebody who wants an order to be carried out, at one call of a program.
+type caller struct {
+	w *World
+	p *process
+	c *coord.Coordinator
+	// o is the order that he is at: he may turn to another.
+	o *order
+}
+
+// call begins a caller's process. One that is stopped comes back twice, or never.
 func (w *World) call(o *order, times int) {
 	p := w.process(callerRole, fmt.Sprintf("caller-%s.%d", o.id, times+1))
-	c := coord.New(p.store, clock{w.s, p}, w.options(p))
+	k := &caller{w: w, p: p, c: coord.New(p.store, clock{w.s, p}, w.options(p)), o: o}
 	p.onStop = func() {
-		w.harvest(c)
-		o.began = o.began || p.began
+		w.harvest(k.c)
+		k.o.began = k.o.began || p.began
 		if times < 2 && (w.o.steady || w.draw.IntN(3) > 0) {
-			w.s.after(w.soon(time.Minute), nil, func() { w.call(o, times+1) })
+			w.s.after(w.soon(time.Minute), nil, func() { w.call(w.instead(k.o), times+1) })
 			return
 		}
 		w.callers--
-		if o.began {
-			w.ledger.harm(o.wf)
-		}
+		w.ledger.leave(k.o)
 		w.tell(p, "never comes back", "")
 	}
 	w.s.start(p, p.name, func() {
@@ -69,40 +85,67 @@ func (w *World) call(o *order, times int) {
 		case "rubbish":
 			p.postRubbish(o.wf)
 		default:
-			w.insist(p, c, o)
+			k.insist()
 		}
 		p.onStop = nil
-		w.harvest(c)
+		w.harvest(k.c)
 		w.kill(p, "has its answer")
 		w.callers--
 	}, nil)
 }
 
-// insist repeats an order until its answer is definite or patience ends.
-func (w *World) insist(p *process, c *coord.Coordinator, o *order) {
+// insist gives orders until an answer is definite or patience ends.
+func (k *caller) insist() {
+	w := k.w
 	for range 8 {
-		err := o.give(p.ctx, c)
+		w.ledger.give(k.o)
+		err := k.o.give(k.p.ctx, k.c)
 		switch {
 		case err == nil:
-			o.acknowledged = true
-			w.tell(p, "acknowledged", o.String())
-			if o.kind == "submit" {
-				w.ledger.workflow(o.wf).acknowledged = true
-			}
+			w.ledger.acknowledge(k.o)
+			w.tell(k.p, "acknowledged", k.o.String())
 			return
 		case !w.again(err):
-			o.refused = true
-			w.tell(p, "refused", o.String()+": "+err.Error())
+			k.o.refused = true
+			w.tell(k.p, "refused", k.o.String()+": "+err.Error())
 			return
 		}
-		w.tell(p, "without an answer", o.String()+": "+err.Error())
-		if (clock{w.s, p}).Sleep(p.ctx, time.Duration(1+p.random.IntN(30))*time.Second) != nil {
+		w.tell(k.p, "without an answer", k.o.String()+": "+err.Error())
+		k.o.began = k.o.began || k.p.began
+		if (clock{w.s, k.p}).Sleep(k.p.ctx, time.Duration(1+k.p.random.IntN(30))*time.Second) != nil {
 			return
 		}
+		k.o = w.instead(k.o)
 	}
-	if o.began || p.began {
-		w.ledger.harm(o.wf)
+	w.ledger.leave(k.o)
+}
+
+// turns is what callers turn to when an order got no answer.
+var turns = map[string]string{"cancel": "retry", "retry": "cancel", "rerun": "cancel", "mark": "retry", "purge": "submit"}
+
+// instead is what the caller of o does who knows nothing of what came of it: he
+// repeats it under its id, as programs do, or under another, as people do, or he
+// leaves it and wants something else.
+func (w *World) instead(o *order) *order {
+	other, turns := turns[o.kind]
+	if w.o.steady || !turns {
+		return o
 	}
+	next := &order{
+		kind: o.kind, wf: o.wf, id: w.ledger.nextID(o), tasks: o.tasks, downstream: o.downstream, to: o.to, workload: o.workload,
+	}
+	switch w.draw.IntN(4) {
+	case 0:
+		w.path(PathOtherID)
+	case 1:
+		w.path(PathTurned)
+		next.kind = other
+	default:
+		return o
+	}
+	w.ledger.leave(o)
+	w.ledger.orders = append(w.ledger.orders, next)
+	return next
 }
 
 func (w *World) again(err error) bool {

@@ -37,6 +37,12 @@ const (
 	// that came back from poison, where a host had put them.
 	PathHostFailed
 	PathReconsidered
+	// PathPart are batches of which a fault struck a part.
+	PathPart
+	// PathOtherID are commands that were given again under another id, PathTurned
+	// those that were left for another command.
+	PathOtherID
+	PathTurned
 	paths
 )
 
@@ -46,6 +52,7 @@ var pathNames = [paths]string{
 	"command finished by the sweep", "lost message sent again by the sweep", "recorded end found by the sweep",
 	"attempt given back", "crash limit reached", "command through the inbox",
 	"function failed", "message back from poison",
+	"batch struck in part", "command given again under another id", "command left for another one",
 }
 
 func (p Path) String() string { return pathNames[p] }

@@ -32,6 +32,9 @@ func (l *ledger) explain(p *process, wf *workflow, before, s *state.Workflow) {
 	}
 	m.adopt(s)
 	wf.model = m
+	for _, o := range l.orders {
+		l.consider(wf, o)
+	}
 }
 
 // explanation is the search for one.
@@ -118,8 +121,12 @@ func (l *ledger) outputOf(c msg.Completion) []byte {
 // one that nobody gave.
 func (l *ledger) remembered(c state.CommandResult) *order {
 	o := l.order(c.ID)
-	if o != nil && !refusal(c) {
-		o.applied = true
+	if o == nil {
+		return nil
+	}
+	o.kept = true
+	if !refusal(c) {
+		o.applied, o.epoch = true, c.Epoch
 	}
 	return o
 }

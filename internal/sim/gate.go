@@ -14,11 +14,19 @@ type gate struct {
 	w     *World
 	p     *process
 	inner *port.Store
+	// host says that a function host makes the calls, not the program.
+	host bool
 }
 
 // gate returns p's view of the store.
-func (w *World) gate(p *process) *port.Store {
-	g := &gate{w: w, p: p, inner: p.mem.Port()}
+func (w *World) gate(p *process) *port.Store { return (&gate{w: w, p: p, inner: p.mem.Port()}).store() }
+
+// hostGate returns the view of the host that p runs in.
+func (w *World) hostGate(p *process) *port.Store {
+	return (&gate{w: w, p: p, inner: p.mem.Port(), host: true}).store()
+}
+
+func (g *gate) store() *port.Store {
 	s := *g.inner
 	s.States = states{g}
 	s.Records = records{g}
@@ -36,6 +44,15 @@ func (w *World) gate(p *process) *port.Store {
 // call makes one call of the store. effect runs on a context that does not end:
 // a request that is on its way cannot be called back.
 func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx context.Context) error) error {
+	f, err := g.arrive(ctx, o, key, effect)
+	if err != nil {
+		return err
+	}
+	return g.meet(o, key, f, effect)
+}
+
+// arrive brings a call to the store and says which fault it meets there.
+func (g *gate) arrive(ctx context.Context, o op, key string, effect func(ctx context.Context) error) (Fault, error) {
 	w, p := g.w, g.p
 	if p.dead {
 		panic(killed{})
@@ -51,9 +68,12 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	if f == none && o == opSend && w.sendsDownUntil > w.s.now {
 		f = SendsDown
 	}
-	if err := g.travel(ctx, o, key, f, effect); err != nil {
-		return err
-	}
+	return f, g.travel(ctx, o, key, f, effect)
+}
+
+// meet carries out a call that meets f, and answers it.
+func (g *gate) meet(o op, key string, f Fault, effect func(ctx context.Context) error) error {
+	w, p := g.w, g.p
 	if f != none {
 		w.count(f)
 	}
@@ -61,8 +81,7 @@ func (g *gate) call(ctx context.Context, o op, key string, effect func(ctx conte
 	case FailBefore, OutputsDown, SendsDown:
 		return g.trace(o, key, f, lost(o))
 	case Throttle:
-		pause := time.Duration(w.weather.random.Int64N(int64(40 * time.Second)))
-		return g.trace(o, key, f, fault.New(fault.Throttled, "the service is busy").WithRetryAfter(pause))
+		return g.trace(o, key, f, g.throttled())
 	case Conflict:
 		return g.trace(o, key, f, fault.New(fault.Conflict, "another writer came first"))
 	case StopBefore:
@@ -113,6 +132,12 @@ func (g *gate) fate(o op, key string) Fault {
 func (g *gate) pause() {
 	g.w.freeze(g.p, time.Duration(g.w.weather.random.Int64N(int64(20*time.Minute))))
 	g.w.s.pass()
+}
+
+// throttled is the answer of a busy service, with a pause to be made.
+func (g *gate) throttled() error {
+	pause := time.Duration(g.w.weather.random.Int64N(int64(40 * time.Second)))
+	return fault.New(fault.Throttled, "the service is busy").WithRetryAfter(pause)
 }
 
 func lost(o op) error { return fault.New(fault.Unavailable, "no answer to: "+o.String()) }

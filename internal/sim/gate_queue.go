@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -48,64 +47,88 @@ func (v queue) PoisonQueue() port.Queue {
 func (v queue) call(ctx context.Context, o op, key string, effect func(ctx context.Context) error) error {
 	return v.g.call(ctx, o, key, func(ctx context.Context) error {
 		if v.g.w.missing[v.name] {
-			return fault.Newf(fault.NotFound, "queue %q does not exist", v.name)
+			return v.absent()
 		}
 		return effect(ctx)
 	})
 }
 
-// Send may lose a message, or store one twice, and still say that all is well.
-func (v queue) Send(ctx context.Context, messages []port.Message) (errs []error) {
+func (v queue) absent() error { return fault.Newf(fault.NotFound, "queue %q does not exist", v.name) }
+
+func (v queue) Send(ctx context.Context, messages []port.Message) []error {
 	w := v.g.w
-	err := v.call(ctx, opSend, v.name, func(ctx context.Context) error {
-		stored := messages
-		struck := w.striking
-		at := 0
-		if struck == MessageLost || struck == Duplicate {
-			at = w.weather.random.IntN(len(messages))
-		}
-		if struck == MessageLost {
-			w.ledger.lose(v.g.p, v.name, messages[at].Body)
-			w.lostIDs[v.name+" "+messages[at].ID] = true
-		}
-		if len(w.lostIDs) > 0 {
-			stored = slices.DeleteFunc(slices.Clone(messages), v.swallows)
-		}
-		if errs = v.inner.Send(ctx, stored); errs == nil {
-			for _, m := range stored {
-				if v.poison {
-					w.ledger.condemned(v.g.p, m)
-				} else {
-					w.ledger.sent(v.g.p, v.name, m)
-				}
-			}
-		}
-		if struck == none && w.o.again != "" && v.name == inbox && w.ledger.reports(messages[0], w.o.again) {
-			struck = Duplicate
-		}
-		if struck == Duplicate && errs == nil {
-			again := messages[at]
-			again.ID += "~again"
-			if !w.o.steady && w.weather.random.IntN(2) == 0 {
-				again.Delay = time.Duration(w.weather.random.Int64N(int64(5 * time.Minute)))
-			}
-			v.inner.Send(ctx, []port.Message{again})
-		}
-		return first(errs)
-	})
-	if err == nil {
+	split := oneByOne
+	if w.o.Personality == ServiceBus {
+		split = byDelay(messages)
+	}
+	errs := callEach(ctx, v.g, opSend, v.name, messages, split, v.store)
+	if errs == nil {
 		return nil
 	}
 	if v.name == inbox || v.poison {
 		v.g.p.refusals++
 	}
 	if v.name == inbox {
-		w.ledger.unanswered(v.g.p, messages)
+		for i, m := range messages {
+			if errs[i] != nil {
+				w.ledger.unanswered(v.g.p, m)
+			}
+		}
 	}
-	if len(errs) == len(messages) && fault.CodeOf(err) == fault.CodeOf(first(errs)) {
-		return errs
+	return errs
+}
+
+// store may lose a message, or store one twice, and still say that all is well.
+func (v queue) store(messages []port.Message) []error {
+	w := v.g.w
+	if w.missing[v.name] {
+		return repeat(v.absent(), len(messages))
 	}
-	return repeat(err, len(messages))
+	struck, at := w.striking, 0
+	if struck == MessageLost || struck == Duplicate {
+		at = w.weather.random.IntN(len(messages))
+	}
+	if struck == MessageLost {
+		w.ledger.lose(v.g.p, v.name, messages[at].Body)
+		w.lostIDs[v.name+" "+messages[at].ID] = true
+	}
+	var errs []error
+	for _, m := range messages {
+		errs = append(errs, v.put(m))
+	}
+	if struck == none && w.o.again != "" && v.name == inbox && w.ledger.reports(messages[0], w.o.again) {
+		struck = Duplicate
+	}
+	if struck == Duplicate && errs[at] == nil {
+		v.repeat(messages[at])
+	}
+	return errs
+}
+
+// put stores one message, unless it is lost.
+func (v queue) put(m port.Message) error {
+	if v.swallows(m) {
+		return nil
+	}
+	err := first(v.inner.Send(context.Background(), []port.Message{m}))
+	switch {
+	case err != nil:
+	case v.poison:
+		v.g.w.ledger.condemned(v.g.p, m)
+	default:
+		v.g.w.ledger.sent(v.g.p, v.name, m)
+	}
+	return err
+}
+
+// repeat stores m once more.
+func (v queue) repeat(m port.Message) {
+	w := v.g.w
+	m.ID += "~again"
+	if !w.o.steady && w.weather.random.IntN(2) == 0 {
+		m.Delay = time.Duration(w.weather.random.Int64N(int64(5 * time.Minute)))
+	}
+	v.inner.Send(context.Background(), []port.Message{m})
 }
 
 // swallows reports whether m is lost: at this moment, or because a message of its
@@ -180,20 +203,29 @@ func (v queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration)
 	return err
 }
 
-func (v queue) Acknowledge(ctx context.Context, ds []port.Delivery) (errs []error) {
-	err := v.call(ctx, opAcknowledge, v.name+" "+strconv.Itoa(len(ds)), func(ctx context.Context) error {
-		errs = v.inner.Acknowledge(ctx, ds)
-		for i, d := range ds {
-			if errs == nil || errs[i] == nil {
-				v.g.w.ledger.acknowledged(v.g.p, v.name, d)
-			} else if fault.Is(errs[i], fault.LeaseLost) {
-				v.g.w.ledger.late(v.g.p, v.name, d)
-			}
+// Acknowledge is a call a message on both kinds of queues. The host of functions on
+// Service Bus settles what it gave to one call as a whole.
+func (v queue) Acknowledge(ctx context.Context, ds []port.Delivery) []error {
+	split := oneByOne
+	if v.g.host && v.g.w.o.Personality == ServiceBus {
+		split = asAWhole
+	}
+	return callEach(ctx, v.g, opAcknowledge, v.name+" "+strconv.Itoa(len(ds)), ds, split, v.remove)
+}
+
+// remove removes messages for good.
+func (v queue) remove(ds []port.Delivery) []error {
+	w := v.g.w
+	if w.missing[v.name] {
+		return repeat(v.absent(), len(ds))
+	}
+	errs := v.inner.Acknowledge(context.Background(), ds)
+	for i, d := range ds {
+		if errs == nil || errs[i] == nil {
+			w.ledger.acknowledged(v.g.p, v.name, d)
+		} else if fault.Is(errs[i], fault.LeaseLost) {
+			w.ledger.late(v.g.p, v.name, d)
 		}
-		return nil
-	})
-	if err != nil {
-		return repeat(err, len(ds))
 	}
 	return errs
 }

@@ -20,8 +20,10 @@ type functionHost struct {
 	// c serves the messages, timer the sweeps: two functions with caches of their
 	// own.
 	c, timer *coord.Coordinator
-	batch    int
-	budget   time.Duration
+	// queues are those that the host itself receives from.
+	queues port.Queues
+	batch  int
+	budget time.Duration
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 )
 
 func (w *World) newHost(p *process, c *coord.Coordinator) *functionHost {
-	h := &functionHost{w: w, p: p, c: c, batch: 1}
+	h := &functionHost{w: w, p: p, c: c, queues: w.retried(p, w.hostGate(p)).Queues, batch: 1}
 	o := w.options(p)
 	h.timer = coord.New(p.store, clock{w.s, p}, o)
 	if w.o.Seed%2 == 0 {
@@ -60,7 +62,7 @@ func (h *functionHost) serveTimer(ctx context.Context) {
 
 // serveInbox is the trigger of the inbox.
 func (h *functionHost) serveInbox(ctx context.Context) {
-	q := h.p.store.Queues.Queue(inbox)
+	q := h.queues.Queue(inbox)
 	h.poll(ctx, q, func(ds []port.Delivery) {
 		if h.w.o.Personality == ServiceBus { // settled as a whole
 			h.invoke(ctx, q, ds)
@@ -81,7 +83,7 @@ func (h *functionHost) poll(ctx context.Context, q port.Queue, handle func([]por
 			handle(ds)
 			continue
 		case fault.Is(err, fault.NotFound):
-			_ = h.p.store.Queues.Ensure(ctx, inbox)
+			_ = h.queues.Ensure(ctx, inbox)
 		}
 		pause = min(max(2*pause, 100*time.Millisecond), 2*time.Second)
 		if (clock{h.w.s, h.p}).Sleep(ctx, max(pause, fault.RetryAfter(err))) != nil {
@@ -130,7 +132,7 @@ const countedByHost = "counted by the host"
 
 // servePoison is the trigger of the poison queue: what is no verdict goes back.
 func (h *functionHost) servePoison(ctx context.Context) {
-	q := h.p.store.Queues.Queue(inbox).PoisonQueue()
+	q := h.queues.Queue(inbox).PoisonQueue()
 	h.poll(ctx, q, func(ds []port.Delivery) {
 		for i := range ds {
 			verdict, err := h.timer.Reconsider(ctx, ds[i])

@@ -32,9 +32,7 @@ func (w *World) judge() {
 				w.Counts.Ended = map[string]int64{}
 			}
 			w.Counts.Ended[wf.s.Status.String()]++
-			if w.o.Sweeps {
-				l.judgeRow(wf)
-			}
+			l.judgeRow(wf)
 			l.judgeOutputs(wf)
 		}
 	}
@@ -63,38 +61,6 @@ func (w *World) judgeRepairs() {
 		n := cp.c.Count()
 		if repairs := n["repairs_lost_message"] + n["repairs_ended_record"]; !cp.p.dead && repairs > 0 {
 			w.violate("no needless repair", "%s repaired %d attempts though no message was lost", cp.p.name, repairs)
-		}
-	}
-}
-
-// judgeRow compares the index with the state of a workflow that ended. Of one that
-// goes on, a row may be ahead: it shows sends whose marks are saved later.
-func (l *ledger) judgeRow(wf *workflow) {
-	if !wf.s.Status.Ended() {
-		return
-	}
-	row, err := l.w.admin.Index.Get(context.Background(), wf.id)
-	switch {
-	case err != nil:
-		l.w.violate("the index agrees", "workflow %s is %s and has no row: %v", wf.id, wf.s.Status, err)
-	case row.Status != wf.s.Status.String():
-		l.w.violate("the index agrees", "workflow %s is %s, its row says %s (version %d, state %d)", wf.id, wf.s.Status, row.Status, row.StateVersion, wf.s.Version)
-	case wf.s.Status != state.WorkflowPurged && row.Epoch != wf.s.Epoch:
-		l.w.violate("the index agrees", "workflow %s has epoch %d, its row %d", wf.id, wf.s.Epoch, row.Epoch)
-	}
-}
-
-// judgeOrders holds answers to what the states remember.
-func (l *ledger) judgeOrders() {
-	for _, o := range l.orders {
-		if o.kind == "submit" || o.kind == "flag" || o.kind == "rubbish" {
-			continue
-		}
-		if o.acknowledged && !o.applied {
-			l.w.violate("answers are true", "%s was acknowledged and no state has it", o)
-		}
-		if o.refused && o.applied {
-			l.w.violate("answers are true", "%s was refused and a state has it", o)
 		}
 	}
 }

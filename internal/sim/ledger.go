@@ -28,6 +28,8 @@ type ledger struct {
 	// poisonable are queues that were written to.
 	queues []string
 	orders []*order
+	// moments counts what callers did.
+	moments uint64
 	// rows is when each actor last read each workflow's row.
 	rows map[rowKey]time.Duration
 	// wakes are those that have not come yet, by who put them.
@@ -48,10 +50,13 @@ type workflow struct {
 	// needed.
 	harmed bool
 	life   int
-	// since is when its present life began.
+	// since is when its present life began, born the moment of that.
 	since time.Duration
+	born  uint64
 	s     *state.Workflow
 	row   port.Row // as it was written last
+	// shown is the version since which rows of the stored state show the same.
+	shown uint64
 	plan  *reference
 	model *model
 	// column says that the stored state has the column of a newer program.
@@ -171,7 +176,7 @@ func (l *ledger) reported(p *process, m port.Message) {
 	case err != nil:
 		l.w.violate("messages decode", "a message of the inbox cannot be read: %v", err)
 	case in.Command != nil:
-		l.w.path(PathQueued)
+		l.queued(in.Command.ID)
 	case in.Wake != nil:
 		l.woken(p, in.Wake.Workflow, m)
 	case in.Completion != nil:
@@ -220,6 +225,10 @@ func (l *ledger) lose(p *process, queue string, body []byte) {
 		}
 		if in, err := msg.DecodeInbox(body); err == nil {
 			l.harm(workflowOf(in))
+			if in.Command != nil {
+				l.queued(in.Command.ID)
+				l.unqueue(in.Command.ID)
+			}
 		}
 		return
 	}

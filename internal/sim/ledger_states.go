@@ -19,6 +19,9 @@ func (l *ledger) saved(p *process, id string, doc, stored []byte) {
 	}
 	before := wf.s
 	wf.s, p.began = s, true
+	if before == nil || !looksLike(before, s) {
+		wf.shown = s.Version
+	}
 	if s.Status == state.WorkflowPurged {
 		for _, c := range s.Commands {
 			l.remembered(c)
@@ -69,7 +72,7 @@ func stateBound(s *state.Workflow) int {
 // begun is the first state of a life.
 func (l *ledger) begun(wf *workflow, before, s *state.Workflow) {
 	wf.life++
-	wf.since = l.w.s.now
+	wf.since, wf.born = l.w.s.now, l.moment()
 	d := l.definitions[s.Definition]
 	if d == nil {
 		l.w.violate("states fit their definition", "the state of %s names a definition that nobody submitted", wf.id)

@@ -37,13 +37,11 @@ func (l *ledger) woken(p *process, wf string, m port.Message) {
 	}
 }
 
-// unanswered takes back the wakes among messages: their sender was not told that
-// they were taken, and sends others.
-func (l *ledger) unanswered(p *process, messages []port.Message) {
-	for _, m := range messages {
-		if in, err := msg.DecodeInbox(m.Body); err == nil && in.Wake != nil {
-			key := wakeKey{p, in.Wake.Workflow}
-			l.wakes[key] = slices.DeleteFunc(l.wakes[key], func(w pendingWake) bool { return w.id == m.ID })
-		}
+// unanswered takes back m where it is a wake: its sender was not told that it was
+// taken, and sends another.
+func (l *ledger) unanswered(p *process, m port.Message) {
+	if in, err := msg.DecodeInbox(m.Body); err == nil && in.Wake != nil {
+		key := wakeKey{p, in.Wake.Workflow}
+		l.wakes[key] = slices.DeleteFunc(l.wakes[key], func(w pendingWake) bool { return w.id == m.ID })
 	}
 }

@@ -208,8 +208,8 @@ func (m *model) command(o *order, cancelledNow func(t int) bool) error {
 	return nil
 }
 
-func (m *model) rerun(o *order) error {
-	m.cancelled = false
+// selected are the tasks that a rerun is about.
+func (m *model) selected(o *order) map[string]bool {
 	selected := map[string]bool{}
 	for _, name := range o.tasks {
 		selected[name] = true
@@ -222,6 +222,12 @@ func (m *model) rerun(o *order) error {
 			}
 		}
 	}
+	return selected
+}
+
+func (m *model) rerun(o *order) error {
+	m.cancelled = false
+	selected := m.selected(o)
 	for t := range m.tasks {
 		if !selected[m.d.Tasks[t].Name] || m.tasks[t].status == "pending" {
 			continue
@@ -233,6 +239,39 @@ func (m *model) rerun(o *order) error {
 	}
 	m.unblock()
 	return nil
+}
+
+// refuses reports whether a command cannot be carried out as things are.
+func (m *model) refuses(o *order) bool {
+	ended := m.result() != ""
+	cancelling := m.cancelled && !ended
+	switch o.kind {
+	case "cancel":
+		return ended || m.cancelled
+	case "purge":
+		return !ended
+	case "retry":
+		return cancelling || !slices.ContainsFunc(m.tasks, func(t modelTask) bool { return terminal(t.status) && !succeeded(t.status) })
+	case "mark":
+		t := m.find(o.tasks[0])
+		return cancelling || t < 0 || m.tasks[t].numbered || m.tasks[t].status == o.to.String()
+	default:
+		return cancelling || m.refusesRerun(m.selected(o))
+	}
+}
+
+func (m *model) refusesRerun(selected map[string]bool) bool {
+	ended := false
+	for t, task := range m.tasks {
+		if !selected[m.d.Tasks[t].Name] {
+			continue
+		}
+		if task.numbered {
+			return true
+		}
+		ended = ended || terminal(task.status)
+	}
+	return !ended
 }
 
 // unblock gives tasks another chance whose policy can be met again.

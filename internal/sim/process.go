@@ -69,10 +69,15 @@ func (w *World) process(r role, name string) *process {
 		w.count(ClockSkew)
 		p.skew = time.Duration(p.random.Int64N(int64(10*time.Minute))) - 5*time.Minute
 	}
-	p.store = wrap.Retry(w.gate(p), clock{w.s, p}, wrap.RetryPolicy{Random: p.random.Float64})
+	p.store = w.retried(p, w.gate(p))
 	p.newer = w.newer(p)
 	w.all = append(w.all, p)
 	return p
+}
+
+// retried puts the retry wrapper over the view s that p has of the store.
+func (w *World) retried(p *process, s *port.Store) *port.Store {
+	return wrap.Retry(s, clock{w.s, p}, wrap.RetryPolicy{Random: p.random.Float64})
 }
 
 // trigger notes that a host gives d to a function of p.

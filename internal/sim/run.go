@@ -146,6 +146,9 @@ func (w *World) strike(f Fault) {
 		}
 		w.count(f)
 		w.ledger.harmAll()
+		if name == inbox {
+			w.ledger.unqueue("")
+		}
 		if n, err := w.admin.Queues.Queue(name).Clear(context.Background()); err == nil && w.recording() {
 			w.lines = append(w.lines, fmt.Sprintf("%12v  queue %s: %s, %d messages gone", w.s.now, name, f, n))
 		}
