@@ -58,7 +58,13 @@ func newCommandRunner(c Config, helper string, keeper *guard.Keeper) (*commandRu
 	}, nil
 }
 
-func (r *commandRunner) close() error { return r.scratch.remove() }
+// close removes the files of the worker. Where that fails, what the commands did
+// counts all the same.
+func (r *commandRunner) close(ctx context.Context) {
+	if err := r.scratch.remove(); err != nil {
+		r.logger.WarnContext(ctx, "files of the worker are left; remove them once nothing keeps them", "directory", r.scratch.dir, "error", err)
+	}
+}
 
 // Moment implements protocol.Runner.
 func (r *commandRunner) Moment() protocol.Moment { return protocol.Moment(guard.Now()) }

@@ -105,10 +105,26 @@ func (s *scratch) mend() error {
 }
 
 func (s *scratch) remove() error {
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err := removeAll(s.dir); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the scratch directory of the worker cannot be removed")
 	}
 	return nil
+}
+
+// removeAll removes everything below path, directories too that a task made
+// read-only.
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }
 
 // startFiles are the files of one start. Their names are never used again: what
@@ -184,9 +200,9 @@ func kindOf(mode fs.FileMode) string {
 
 // remove removes the files of the start.
 func (f *startFiles) remove(logger *slog.Logger) {
-	err := os.RemoveAll(f.outputPath)
+	err := removeAll(f.outputPath)
 	if f.inputs != "" {
-		err = errors.Join(err, os.RemoveAll(f.inputs))
+		err = errors.Join(err, removeAll(f.inputs))
 	}
 	if err != nil {
 		logger.Warn("files of a start could not be removed", "error", err)

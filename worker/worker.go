@@ -182,7 +182,7 @@ func (w *Worker) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, runner.close()) }()
+	defer runner.close(live)
 
 	handler := protocol.New(protocol.Config{
 		Store: w.conf.Store, Scheduler: w.conf.Scheduler, Runner: runner,
