@@ -3,12 +3,10 @@ package local
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,8 +52,8 @@ const (
 // summary with an error of code fault.Canceled.
 //
 // Fails with fault.Conflict when another process is running this workflow or the
-// id belongs to another definition, and with fault.NotFound for a run to resume
-// that does not exist.
+// id belongs to another definition, with fault.NotFound for a run to resume that
+// does not exist, and with fault.Invalid where the directory of the run is gone.
 func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -104,6 +102,10 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 		Prefix: "local/" + r.o.Prefix, Namespace: namespace, Inbox: r.inbox(),
 		OnChange: r.changed, Logger: r.o.Logger,
 	})
+	dir, err := r.directory(ctx)
+	if err != nil {
+		return coord.Summary{}, err
+	}
 	if err := r.begin(ctx, namespace); err != nil {
 		return coord.Summary{}, err
 	}
@@ -111,8 +113,7 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 	if err != nil || endedStatus(sum.Status) {
 		return sum, err
 	}
-	dir, err := r.directory(ctx)
-	if err != nil {
+	if err := r.keepDirectory(ctx, dir); err != nil {
 		return sum, err
 	}
 	work, err := worker.New(worker.Config{
@@ -325,37 +326,6 @@ func (r *run) leave(ctx context.Context, me port.Membership) {
 	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
-}
-
-// place is what a run keeps about where it was started.
-type place struct {
-	Dir string `json:"dir"`
-}
-
-// directory returns what a relative cwd is relative to: where the run was first
-// started, whoever resumes it from wherever.
-func (r *run) directory(ctx context.Context) (string, error) {
-	name := path.Join(r.o.WorkflowID, "__run.json")
-	body, err := json.Marshal(place{r.o.Dir})
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "the place of the run cannot be encoded")
-	}
-	err = r.store.Outputs.Put(ctx, name, body)
-	if err == nil {
-		return r.o.Dir, nil
-	}
-	if !fault.Is(err, fault.Exists) {
-		return "", err
-	}
-	body, err = r.store.Outputs.Get(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	var p place
-	if err := json.Unmarshal(body, &p); err != nil {
-		return "", fault.Wrapf(fault.Corrupt, err, "the place of run %s cannot be read", r.o.WorkflowID)
-	}
-	return p.Dir, nil
 }
 
 func (r *run) member() port.Member {
