@@ -145,12 +145,12 @@ func (a *app) localOptions() (local.Options, error) {
 	}, nil
 }
 
-// slots returns how many tasks to run at a time: as many as are wished for, if this
-// process may have files enough open for them.
+// slots returns how many tasks to run at a time: as many as are wished for, if the
+// limits of this process allow it.
 func (a *app) slots(wished int) int {
-	most := proc.MostCommands()
+	most, limit := proc.MostCommands()
 	if wished > most {
-		a.note("%d tasks at a time need more open files than this process may have; it is %d (raise `ulimit -n`)", wished, most)
+		a.note("%d tasks at a time need more %s; it is %d (%s)", wished, limit.On, most, limit.Raise)
 	}
 	return min(wished, most)
 }
