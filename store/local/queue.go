@@ -110,8 +110,9 @@ func (q queue) check(m port.Message) error {
 // insert stores m, which passed check.
 func (q queue) insert(tx *tx, m port.Message) error {
 	sent := now()
-	_, err := tx.exec("INSERT INTO message (queue, visible_at, receipt, count, process, sent_at, id, reason, body) VALUES (?, ?, 0, 0, '', ?, ?, '', ?)",
-		q.name, later(sent, m.Delay), sent, m.ID, stored(m.Body))
+	visible := later(sent, m.Delay)
+	_, err := tx.exec("INSERT INTO message (queue, visible_at, hidden_for, receipt, count, process, sent_at, id, reason, body) VALUES (?, ?, ?, 0, 0, '', ?, ?, '', ?)",
+		q.name, visible, visible-sent, sent, m.ID, stored(m.Body))
 	if err == nil {
 		tx.ring(q.name)
 	}
@@ -132,9 +133,10 @@ func (q queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration)
 		return err
 	}
 	err = q.do(ctx, true, func(tx *tx) error {
-		until, receipt = later(now(), lock), held+1
-		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = ?, process = ? WHERE number = ? AND queue = ? AND receipt = ?",
-			until, receipt, q.s.live.id, number, q.name, held)
+		at := now()
+		until, receipt = later(at, lock), held+1
+		n, err := tx.exec("UPDATE message SET visible_at = ?, hidden_for = ?, receipt = ?, process = ? WHERE number = ? AND queue = ? AND receipt = ?",
+			until, until-at, receipt, q.s.live.id, number, q.name, held)
 		return q.mustHold(n, err)
 	})
 	if err != nil {
@@ -221,8 +223,10 @@ func (q queue) Release(ctx context.Context, d port.Delivery, delay time.Duration
 		return err
 	}
 	return q.do(ctx, true, func(tx *tx) error {
-		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = receipt + 1, process = '' WHERE number = ? AND queue = ? AND receipt = ?",
-			later(now(), delay), number, q.name, held)
+		at := now()
+		visible := later(at, delay)
+		n, err := tx.exec("UPDATE message SET visible_at = ?, hidden_for = ?, receipt = receipt + 1, process = '' WHERE number = ? AND queue = ? AND receipt = ?",
+			visible, visible-at, number, q.name, held)
 		tx.ring(q.name)
 		return q.mustHold(n, err)
 	})
@@ -235,7 +239,7 @@ func (q queue) Poison(ctx context.Context, d port.Delivery, reason string) error
 	}
 	return q.do(ctx, false, func(tx *tx) error {
 		poison := port.PoisonName(q.name)
-		n, err := tx.exec("UPDATE message SET queue = ?, visible_at = ?, receipt = receipt + 1, count = 0, process = '', reason = ? WHERE number = ? AND queue = ? AND receipt = ?",
+		n, err := tx.exec("UPDATE message SET queue = ?, visible_at = ?, hidden_for = 0, receipt = receipt + 1, count = 0, process = '', reason = ? WHERE number = ? AND queue = ? AND receipt = ?",
 			poison, now(), reason, number, q.name, held)
 		if err := q.mustHold(n, err); err != nil {
 			return err
