@@ -62,7 +62,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if err != nil {
 		return coord.Summary{}, err
 	}
-	r := &run{o: o, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
+	r := &run{o: o, home: store, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
 	r.store = r.trouble.watch(store.Port())
 	sum, err := r.execute(ctx)
 	if closing := store.Close(); err == nil || !r.lost.Load() {
@@ -74,6 +74,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 // run is one Execute.
 type run struct {
 	o     Options
+	home  *local.Store
 	store *port.Store
 	c     *coord.Coordinator
 
@@ -259,11 +260,14 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 	case err == nil && r.o.Definition == nil:
 		return namespace, d, nil
 	case r.o.Definition != nil && (err == nil || fault.Is(err, fault.NotFound)):
-		return strings.ToLower(r.o.Prefix) + "/" + r.o.WorkflowID + "/", r.o.Definition, nil
+		return r.namespaces() + r.o.WorkflowID + "/", r.o.Definition, nil
 	default:
 		return "", nil, err
 	}
 }
+
+// namespaces is what the name spaces of all runs begin with.
+func (r *run) namespaces() string { return strings.ToLower(r.o.Prefix) + "/" }
 
 // own keeps the workflow to this process: two runs of one id would both be
 // right, but each would show half of the output.
@@ -323,7 +327,10 @@ func (r *run) inbox() string { return strings.ToLower(r.o.Prefix) + "-workflow-c
 func (r *run) leave(ctx context.Context, me port.Membership) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWords, errors.New("leaving took too long"))
 	defer cancel()
-	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil && !r.lost.Load() {
+	err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx))
+	// The queues of this run, and of those that were killed and then ended by others.
+	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease))
+	if err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
 }
