@@ -34,6 +34,8 @@ type commandRunner struct {
 	guard  *guard.Keeper
 	logger *slog.Logger
 	store  logs.Appender
+	// late has the ends of logs that are not stored yet.
+	late   logs.Late
 	grace  time.Duration
 	cwd    string
 	prefix string
@@ -58,7 +60,16 @@ func newCommandRunner(c Config, helper string, keeper *guard.Keeper) (*commandRu
 	}, nil
 }
 
-func (r *commandRunner) close() error { return r.scratch.remove() }
+// close stores what is left of logs and removes the files of the worker. Where that
+// fails, what the commands did counts all the same.
+func (r *commandRunner) close(ctx context.Context) {
+	if left := r.late.Store(); left > 0 {
+		r.logger.WarnContext(ctx, "the ends of logs are lost: the store did not take them", "logs", left)
+	}
+	if err := r.scratch.remove(); err != nil {
+		r.logger.WarnContext(ctx, "files of the worker are left; remove them once nothing keeps them", "directory", r.scratch.dir, "error", err)
+	}
+}
 
 // Moment implements protocol.Runner.
 func (r *commandRunner) Moment() protocol.Moment { return protocol.Moment(guard.Now()) }
@@ -152,8 +163,8 @@ func (r *commandRunner) execute(ctx context.Context, s protocol.Start, c command
 			r.guard.Remove(s.RunID)
 		}
 	}
-	if err := stream.Close(); err != nil {
-		r.logger.WarnContext(ctx, "the end of a log could not be stored", "log", s.Log, "error", err)
+	if err := r.late.Close(stream); err != nil {
+		r.logger.WarnContext(ctx, "the end of a log could not be stored yet", "log", s.Log, "error", err)
 	}
 	if result.LeakedPipe {
 		r.logger.WarnContext(ctx, "a process outside the command's group kept its output open", "run_id", s.RunID)

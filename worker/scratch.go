@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,7 +25,8 @@ const (
 // scratch is the directory of a worker. Safe for concurrent use.
 type scratch struct {
 	dir string
-	// bin holds the helper for the PATH of children.
+	// bin holds the helper for the PATH of children. It lies outside dir where no entry
+	// of a PATH can name that.
 	bin string
 	// outputs is where the output files of all starts are. A start without
 	// output and without parents costs no file and no directory.
@@ -57,8 +59,10 @@ func newScratch(base, executable string) (*scratch, error) {
 		return nil, fault.Wrap(fault.Unavailable, err, "the worker has no scratch directory").WithRemedy(remedy)
 	}
 	s := &scratch{
-		dir: dir, bin: filepath.Join(dir, "bin"), outputs: filepath.Join(dir, "outputs"),
-		noUpstream: filepath.Join(dir, "none"),
+		dir: dir, outputs: filepath.Join(dir, "outputs"), noUpstream: filepath.Join(dir, "none"),
+	}
+	if s.bin, err = binOf(dir); err != nil {
+		return nil, errors.Join(err, s.remove())
 	}
 	if s.program, err = filepath.Abs(executable); err == nil {
 		err = s.fill()
@@ -66,9 +70,28 @@ func newScratch(base, executable string) (*scratch, error) {
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Unavailable, err, "the scratch directory of the worker cannot be filled"), s.remove())
 	}
-	_, err = os.Lstat(filepath.Join(dir, "BIN"))
+	_, err = os.Lstat(filepath.Join(dir, "OUTPUTS"))
 	s.folds = err == nil
 	return s, nil
+}
+
+// binOf returns the directory of the helper of the scratch directory dir: in there, or
+// in the system's directory for temporary files where dir has the character in its name
+// that stands between the entries of a PATH.
+func binOf(dir string) (string, error) {
+	if !strings.ContainsRune(dir, os.PathListSeparator) {
+		return filepath.Join(dir, "bin"), nil
+	}
+	bin, err := os.MkdirTemp("", "jobq-bin-")
+	if err != nil {
+		return "", fault.Wrap(fault.Unavailable, err, "the worker has no directory for the helper of tasks").
+			WithRemedy("set TMPDIR to a directory that can be written to")
+	}
+	if !strings.ContainsRune(bin, os.PathListSeparator) {
+		return bin, nil
+	}
+	return bin, fault.Newf(fault.Invalid, "neither %s nor %s can be part of a PATH: there is a %q in its name", dir, bin, os.PathListSeparator).
+		WithRemedy("set TMPDIR to a directory without it")
 }
 
 // fill makes what every start needs and is not there.
@@ -105,10 +128,26 @@ func (s *scratch) mend() error {
 }
 
 func (s *scratch) remove() error {
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err := errors.Join(removeAll(s.dir), removeAll(s.bin)); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the scratch directory of the worker cannot be removed")
 	}
 	return nil
+}
+
+// removeAll removes everything below path, directories too that a task made
+// read-only.
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
 }
 
 // startFiles are the files of one start. Their names are never used again: what
@@ -184,9 +223,9 @@ func kindOf(mode fs.FileMode) string {
 
 // remove removes the files of the start.
 func (f *startFiles) remove(logger *slog.Logger) {
-	err := os.RemoveAll(f.outputPath)
+	err := removeAll(f.outputPath)
 	if f.inputs != "" {
-		err = errors.Join(err, os.RemoveAll(f.inputs))
+		err = errors.Join(err, removeAll(f.inputs))
 	}
 	if err != nil {
 		logger.Warn("files of a start could not be removed", "error", err)

@@ -48,6 +48,30 @@ func TestWhatIsMissingInTheScratchDirectoryIsMadeAgain(t *testing.T) {
 	}
 }
 
+// A PATH ends an entry at a colon.
+func TestTheHelperIsFoundWhateverTheNameOfTheScratchDirectory(t *testing.T) {
+	t.Parallel()
+	base := filepath.Join(t.TempDir(), "12:30")
+	s, err := newScratch(base, "/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsRune(s.bin, os.PathListSeparator) {
+		t.Errorf("the helper lies in %s", s.bin)
+	}
+	if _, err := os.Stat(s.helper()); err != nil {
+		t.Errorf("the helper is not there: %v", err)
+	}
+	if err := s.remove(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range []string{s.dir, s.bin} {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+	}
+}
+
 func TestAShortMachineIsNoFaultOfTheOutput(t *testing.T) {
 	t.Parallel()
 	for cause, short := range map[error]bool{

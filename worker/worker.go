@@ -14,6 +14,7 @@ import (
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/worker/guard"
+	"jobq/worker/proc"
 	"jobq/worker/protocol"
 )
 
@@ -32,7 +33,8 @@ type Config struct {
 	// Namespace is the beginning of those names that tasks do not see: a run of
 	// one machine has its own queues, and JOBQ_QUEUE_NAME stays that of the file.
 	Namespace string
-	// Slots is how many commands run at once; 0 means 1.
+	// Slots is how many commands run at once, as far as the limits of this process
+	// allow; 0 means 1.
 	Slots int
 	// Scheduler is that of the protocol; nil means sched.Real.
 	Scheduler sched.Scheduler
@@ -107,7 +109,6 @@ func New(c Config) (*Worker, error) {
 	if c.Store == nil || len(c.Queues) == 0 {
 		return nil, fault.New(fault.Invalid, "a worker needs a store and at least one queue")
 	}
-	c.Slots = max(c.Slots, 1)
 	c.MaxIdleBackoff = orDefault(c.MaxIdleBackoff, 30*time.Second)
 	c.Visibility = orDefault(c.Visibility, 10*time.Minute)
 	if c.KillTimeout == 0 {
@@ -119,6 +120,11 @@ func New(c Config) (*Worker, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Slots = max(c.Slots, 1)
+	if most, limit := proc.MostCommands(); c.Slots > most {
+		c.Logger.Warn("fewer tasks at a time than wished for", "wished", c.Slots, "slots", most, "needs_more", limit.On, "remedy", limit.Raise)
+		c.Slots = most
 	}
 	if c.Environ == nil {
 		c.Environ = os.Environ()
@@ -182,7 +188,7 @@ func (w *Worker) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, runner.close()) }()
+	defer runner.close(live)
 
 	handler := protocol.New(protocol.Config{
 		Store: w.conf.Store, Scheduler: w.conf.Scheduler, Runner: runner,

@@ -386,3 +386,17 @@ func TestWhatLeftTheGroupEndsBeforeTheAttemptIsGivenBack(t *testing.T) {
 	stop()
 	fifo.AwaitEnd(t)
 }
+
+// A task that spoils the scratch directory fails itself, and not the worker.
+func TestFilesThatCannotBeRemovedFailNoWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.conf.Scratch = filepath.Join(t.TempDir(), "scratch")
+	c := r.run(cmd(fmt.Sprintf("rm -r '%[1]s'; ln -s '%[1]s' '%[1]s'", r.conf.Scratch)))
+	if c.Reason != msg.OutputInvalid || c.ExitCode == nil || *c.ExitCode != 0 {
+		t.Errorf("completion = %+v, want an output that cannot be read", c)
+	}
+	if _, err := os.Readlink(r.conf.Scratch); err != nil {
+		t.Errorf("the task left nothing that cannot be removed: %v", err)
+	}
+}

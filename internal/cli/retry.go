@@ -22,6 +22,12 @@ kept. With --run they run here and now, as with "jobq run".`,
 	}, a.servedBy)
 	plain := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := emptyFlag(cmd, "cwd"); err != nil {
+			return err
+		}
+		if !run && view.cwd != "" {
+			return usageError("retry", "--cwd says where the tasks run here: it goes with --run")
+		}
 		if !run {
 			return plain(cmd, args)
 		}
@@ -35,5 +41,6 @@ kept. With --run they run here and now, as with "jobq run".`,
 		return a.resume(cmd.Context(), args[0], true, view)
 	}
 	cmd.Flags().BoolVar(&run, "run", false, "run them on this machine, to the end")
+	view.addCwd(cmd)
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -23,8 +24,13 @@ import (
 
 // runFlags are the flags of verbs that run a workflow here.
 type runFlags struct {
-	id, resume string
-	json       bool
+	id, resume, cwd string
+	json            bool
+}
+
+// addCwd adds the flag that says where a run is.
+func (f *runFlags) addCwd(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.cwd, "cwd", "", "run in `DIR`, from now on: the directory of a run that is resumed may have moved")
 }
 
 func newRun(a *app) *cobra.Command {
@@ -37,7 +43,7 @@ kills; after either, and after any crash, --resume goes on where it stopped. FIL
 standard input.`,
 		example: "  jobq run pipeline.yaml\n  jobq run pipeline.yaml --id nightly-7 --workers 4\n  jobq run --resume nightly-7",
 		run: func(cmd *cobra.Command, args []string) error {
-			if err := emptyFlag(cmd, "id", "resume"); err != nil {
+			if err := emptyFlag(cmd, "id", "resume", "cwd"); err != nil {
 				return err
 			}
 			switch {
@@ -57,13 +63,14 @@ standard input.`,
 	})
 	cmd.Flags().StringVar(&f.id, "id", "", "call the run `ID` instead of by the time")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run `ID` where it stopped")
+	f.addCwd(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as one JSON object, the last line of standard output")
 	return cmd
 }
 
 // run submits the workflow of a file and runs it.
 func (a *app) run(ctx context.Context, file string, f runFlags) error {
-	o, err := a.localOptions()
+	o, err := a.localOptions(f)
 	if err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func (a *app) lookBack(ctx context.Context, o local.Options, p *progress) error 
 
 // resume goes on with a run that stopped, after a retry if wanted.
 func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) error {
-	o, err := a.localOptions()
+	o, err := a.localOptions(f)
 	if err != nil {
 		return err
 	}
@@ -122,7 +129,7 @@ func (a *app) resume(ctx context.Context, id string, retry bool, f runFlags) err
 }
 
 // localOptions returns what every run of this machine has in common.
-func (a *app) localOptions() (local.Options, error) {
+func (a *app) localOptions(f runFlags) (local.Options, error) {
 	storage, prefix, err := a.prefix()
 	if err != nil {
 		return local.Options{}, err
@@ -139,18 +146,22 @@ func (a *app) localOptions() (local.Options, error) {
 	if err != nil {
 		return local.Options{}, fault.Wrap(fault.Invalid, err, "the present directory cannot be found")
 	}
+	moved := f.cwd
+	if moved != "" && !filepath.IsAbs(moved) {
+		moved = filepath.Join(dir, moved)
+	}
 	return local.Options{
-		Home: home, Prefix: prefix, Workers: a.slots(cmp.Or(a.values.Int(config.Workers), runtime.NumCPU())), Dir: dir,
+		Home: home, Prefix: prefix, Workers: a.slots(cmp.Or(a.values.Int(config.Workers), runtime.NumCPU())), Dir: dir, Moved: moved,
 		Version: version(), By: a.user(), Logger: a.log, KillTimeout: a.killTimeout(),
 	}, nil
 }
 
-// slots returns how many tasks to run at a time: as many as are wished for, if this
-// process may have files enough open for them.
+// slots returns how many tasks to run at a time: as many as are wished for, if the
+// limits of this process allow it.
 func (a *app) slots(wished int) int {
-	most := proc.MostCommands()
+	most, limit := proc.MostCommands()
 	if wished > most {
-		a.note("%d tasks at a time need more open files than this process may have; it is %d (raise `ulimit -n`)", wished, most)
+		a.note("%d tasks at a time need more %s; it is %d (%s)", wished, limit.On, most, limit.Raise)
 	}
 	return min(wished, most)
 }

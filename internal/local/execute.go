@@ -3,12 +3,10 @@ package local
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,8 +52,8 @@ const (
 // summary with an error of code fault.Canceled.
 //
 // Fails with fault.Conflict when another process is running this workflow or the
-// id belongs to another definition, and with fault.NotFound for a run to resume
-// that does not exist.
+// id belongs to another definition, with fault.NotFound for a run to resume that
+// does not exist, and with fault.Invalid where the directory of the run is gone.
 func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -64,7 +62,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	if err != nil {
 		return coord.Summary{}, err
 	}
-	r := &run{o: o, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
+	r := &run{o: o, home: store, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
 	r.store = r.trouble.watch(store.Port())
 	sum, err := r.execute(ctx)
 	if closing := store.Close(); err == nil || !r.lost.Load() {
@@ -76,6 +74,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 // run is one Execute.
 type run struct {
 	o     Options
+	home  *local.Store
 	store *port.Store
 	c     *coord.Coordinator
 
@@ -104,6 +103,10 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 		Prefix: "local/" + r.o.Prefix, Namespace: namespace, Inbox: r.inbox(),
 		OnChange: r.changed, Logger: r.o.Logger,
 	})
+	dir, err := r.directory(ctx)
+	if err != nil {
+		return coord.Summary{}, err
+	}
 	if err := r.begin(ctx, namespace); err != nil {
 		return coord.Summary{}, err
 	}
@@ -111,8 +114,7 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 	if err != nil || endedStatus(sum.Status) {
 		return sum, err
 	}
-	dir, err := r.directory(ctx)
-	if err != nil {
+	if err := r.keepDirectory(ctx, dir); err != nil {
 		return sum, err
 	}
 	work, err := worker.New(worker.Config{
@@ -258,11 +260,14 @@ func (r *run) namespace(ctx context.Context) (string, *dag.Definition, error) {
 	case err == nil && r.o.Definition == nil:
 		return namespace, d, nil
 	case r.o.Definition != nil && (err == nil || fault.Is(err, fault.NotFound)):
-		return strings.ToLower(r.o.Prefix) + "/" + r.o.WorkflowID + "/", r.o.Definition, nil
+		return r.namespaces() + r.o.WorkflowID + "/", r.o.Definition, nil
 	default:
 		return "", nil, err
 	}
 }
+
+// namespaces is what the name spaces of all runs begin with.
+func (r *run) namespaces() string { return strings.ToLower(r.o.Prefix) + "/" }
 
 // own keeps the workflow to this process: two runs of one id would both be
 // right, but each would show half of the output.
@@ -322,40 +327,12 @@ func (r *run) inbox() string { return strings.ToLower(r.o.Prefix) + "-workflow-c
 func (r *run) leave(ctx context.Context, me port.Membership) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWords, errors.New("leaving took too long"))
 	defer cancel()
-	if err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx)); err != nil && !r.lost.Load() {
+	err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx))
+	// The queues of this run, and of those that were killed and then ended by others.
+	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease))
+	if err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
-}
-
-// place is what a run keeps about where it was started.
-type place struct {
-	Dir string `json:"dir"`
-}
-
-// directory returns what a relative cwd is relative to: where the run was first
-// started, whoever resumes it from wherever.
-func (r *run) directory(ctx context.Context) (string, error) {
-	name := path.Join(r.o.WorkflowID, "__run.json")
-	body, err := json.Marshal(place{r.o.Dir})
-	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "the place of the run cannot be encoded")
-	}
-	err = r.store.Outputs.Put(ctx, name, body)
-	if err == nil {
-		return r.o.Dir, nil
-	}
-	if !fault.Is(err, fault.Exists) {
-		return "", err
-	}
-	body, err = r.store.Outputs.Get(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	var p place
-	if err := json.Unmarshal(body, &p); err != nil {
-		return "", fault.Wrapf(fault.Corrupt, err, "the place of run %s cannot be read", r.o.WorkflowID)
-	}
-	return p.Dir, nil
 }
 
 func (r *run) member() port.Member {

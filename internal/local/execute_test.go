@@ -13,6 +13,7 @@ import (
 	"jobq/core/coord"
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/store/local"
 )
 
 // definition makes tasks from lines "name: command < parents".
@@ -109,5 +110,32 @@ func TestExecuteRetriesWhatFailed(t *testing.T) {
 	}
 	if order, _ := os.ReadFile(filepath.Join(o.Dir, "order")); string(order) != "a\nc\n" {
 		t.Errorf("order = %q, want A to have run once", order)
+	}
+}
+
+// TestARunThatEndedLeavesNoQueues, nor does one that was stopped once it ends.
+func TestARunThatEndedLeavesNoQueues(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o := stopped(t, dir)
+	d := definition(t, "A: true")
+	names := append(queues("default/w1/", d), "default/w1/default-workflow-completions")
+	count := func(name string) (err error) {
+		withStore(t, o, func(s *local.Store) { _, err = s.Port().Queues.Queue(name).Count(t.Context()) })
+		return err
+	}
+	for _, name := range names {
+		if err := count(name); err != nil {
+			t.Errorf("the queue %s of a run that was stopped: %v", name, err)
+		}
+	}
+	write(t, dir, "go")
+	if sum, err := Execute(t.Context(), o); err != nil || sum.Status != "completed" {
+		t.Fatalf("Execute = %+v, %v, want completed", sum, err)
+	}
+	for _, name := range names {
+		if err := count(name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the queue %s of a run that has ended: %v, want it gone", name, err)
+		}
 	}
 }

@@ -23,8 +23,8 @@ type Options struct {
 	// Workers is the number of tasks at a time; 0 means one a CPU.
 	Workers int
 	// Dir is what a relative cwd of a task is relative to. A resumed run keeps
-	// the one that it was started with.
-	Dir string
+	// the one that it was started with; Moved, if set, takes its place from now on.
+	Dir, Moved string
 	// Executable is the jobq program, for the guardian and the tasks' PATH; empty
 	// means the running one.
 	Executable string

@@ -2,9 +2,10 @@ package local
 
 import (
 	"context"
-	"errors"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 )
 
 // scratchDir holds a directory for each process that made one.
@@ -29,22 +30,43 @@ func (s *Store) removeDead(ctx context.Context) error {
 		return err
 	}
 	for _, id := range dead {
-		if err := errors.Join(s.removeOrphans(ctx, id), s.removeScratch(id)); err != nil {
+		if err := s.removeOrphans(ctx, id); err != nil {
 			return err
 		}
-		if removeLive(s.root, id) {
+		if s.removeScratch(ctx, id) && removeLive(s.root, id) {
 			s.logger.InfoContext(ctx, "removed what a dead process left", "process", id)
 		}
 	}
 	return s.emptyTrash(ctx)
 }
 
-// removeScratch removes the scratch files of a process. Most have none.
-func (s *Store) removeScratch(process string) error {
-	if err := s.root.RemoveAll(path.Join(scratchDir, process)); err != nil {
-		return classify(err, s.home, "remove scratch files")
+// removeScratch removes the scratch files of a process and reports whether nothing
+// is left of them. Most have none. What a task made impossible to remove must not
+// keep anybody out of the home: as long as the live file stays, every Open tries
+// again.
+func (s *Store) removeScratch(ctx context.Context, process string) bool {
+	name := path.Join(scratchDir, process)
+	err := s.root.RemoveAll(name)
+	if err != nil {
+		s.unlock(name)
+		err = s.root.RemoveAll(name)
 	}
-	return nil
+	if err != nil {
+		s.logger.WarnContext(ctx, "scratch files cannot be removed; see what keeps them and remove the directory",
+			"directory", filepath.Join(s.home, name), "error", err)
+	}
+	return err == nil
+}
+
+// unlock gives this user all rights on the directories from name on, as far as that
+// is possible: a task may have made them read-only.
+func (s *Store) unlock(name string) {
+	_ = filepath.WalkDir(filepath.Join(s.home, name), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
 }
 
 // forgetMembers removes the memberships of dead processes.

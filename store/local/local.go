@@ -202,18 +202,24 @@ func (s *Store) release() error {
 	if s.read != nil {
 		errs = append(errs, s.read.close())
 	}
-	if s.root != nil && s.live != nil && !s.looking {
-		errs = append(errs, s.removeScratch(s.live.id))
-	}
 	// The lock is the last thing to go: until here others must not think that
 	// the writes above come from the dead.
 	if s.live != nil && !s.looking {
-		errs = append(errs, s.live.close())
+		errs = append(errs, s.leave())
 	}
 	if s.root != nil {
 		errs = append(errs, s.root.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// leave gives up the lock of this process. Its file stays where scratch files do, so
+// that the next Open finds them.
+func (s *Store) leave() error {
+	if s.removeScratch(context.Background(), s.live.id) {
+		return s.live.close()
+	}
+	return s.live.file.Close()
 }
 
 // check is what every method asks before it does anything.

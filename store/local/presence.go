@@ -27,17 +27,15 @@ func (v leases) Acquire(ctx context.Context, name, holder string, ttl time.Durat
 		return err
 	}
 	return v.s.write.do(ctx, true, func(tx *tx) error {
-		var current, process string
-		at := now()
-		held, err := tx.row(heldLease, []any{v.s.prefix, name, at}, &current, &process)
+		current, err := v.s.holder(tx, name)
 		if err != nil {
 			return err
 		}
-		if held && current != holder && v.s.probes.alive(process) {
+		if current != "" && current != holder {
 			return fault.Newf(fault.Conflict, "lease %q is held by %s", name, current)
 		}
 		_, err = tx.exec("INSERT OR REPLACE INTO lease (prefix, name, holder, until, process) VALUES (?, ?, ?, ?, ?)",
-			v.s.prefix, name, holder, later(at, ttl), v.s.live.id)
+			v.s.prefix, name, holder, later(now(), ttl), v.s.live.id)
 		return err
 	})
 }
@@ -59,6 +57,16 @@ func (v leases) Holder(ctx context.Context, name string) (string, error) {
 	var holder, process string
 	held, err := v.s.read.row(ctx, heldLease, []any{v.s.prefix, name, now()}, &holder, &process)
 	if err != nil || !held || !v.s.probes.alive(process) {
+		return "", err
+	}
+	return holder, nil
+}
+
+// holder returns the living holder of a lease, empty where there is none.
+func (s *Store) holder(tx *tx, lease string) (string, error) {
+	var holder, process string
+	held, err := tx.row(heldLease, []any{s.prefix, lease, now()}, &holder, &process)
+	if err != nil || !held || !s.probes.alive(process) {
 		return "", err
 	}
 	return holder, nil

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,59 @@ func (v queues) Ensure(ctx context.Context, name string) error {
 	})
 }
 
+// endedWorkflow is the condition that nothing more is to be done for a workflow.
+const endedWorkflow = "NOT EXISTS (SELECT 1 FROM workflow WHERE prefix = ? AND workflow = ? AND status NOT IN ('completed', 'failed', 'cancelled', 'purged'))"
+
+// RemoveQueues removes the queues that workflows of this prefix had for themselves:
+// those called below + workflow + "/" and something, of a workflow that has ended, that
+// hold no message. Where somebody has the lease that is called as leaseOf says, he is
+// about to use them.
+func (s *Store) RemoveQueues(ctx context.Context, below string, leaseOf func(workflow string) string) error {
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	names, err := s.queuesBelow(ctx, below)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(names, maxTogether) {
+		err := s.write.do(ctx, true, func(tx *tx) error {
+			for _, name := range part {
+				workflow, _, _ := strings.Cut(strings.TrimPrefix(name, below), "/")
+				holder, err := s.holder(tx, leaseOf(workflow))
+				if err != nil {
+					return err
+				}
+				if holder != "" {
+					continue
+				}
+				_, err = tx.exec("DELETE FROM queue WHERE name = ? AND NOT EXISTS (SELECT 1 FROM message WHERE queue = name) AND "+endedWorkflow, name, s.prefix, workflow)
+				if err != nil {
+					return err
+				}
+				s.queues.Delete(name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// queuesBelow returns the names of queues that begin with text.
+func (s *Store) queuesBelow(ctx context.Context, text string) (names []string, err error) {
+	from, to := below(text)
+	err = s.read.rows(ctx, "SELECT name FROM queue WHERE name >= ? AND name < ?", []any{from, to}, func(scan func(...any) error) error {
+		var name string
+		err := scan(&name)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
 type queue struct {
 	s    *Store
 	name string
@@ -61,7 +115,9 @@ func (q queue) do(ctx context.Context, relaxed bool, run func(*tx) error) error 
 	})
 }
 
-// exists asks the database only until the queue was seen: queues never go.
+// exists asks the database only until the queue was seen. One that RemoveQueues took
+// meanwhile has what is sent to it once somebody ensures it again, as whoever receives
+// from it does.
 func (q queue) exists(tx *tx) error {
 	if _, seen := q.s.queues.Load(q.name); seen {
 		return nil
@@ -110,8 +166,9 @@ func (q queue) check(m port.Message) error {
 // insert stores m, which passed check.
 func (q queue) insert(tx *tx, m port.Message) error {
 	sent := now()
-	_, err := tx.exec("INSERT INTO message (queue, visible_at, receipt, count, process, sent_at, id, reason, body) VALUES (?, ?, 0, 0, '', ?, ?, '', ?)",
-		q.name, later(sent, m.Delay), sent, m.ID, stored(m.Body))
+	visible := later(sent, m.Delay)
+	_, err := tx.exec("INSERT INTO message (queue, visible_at, hidden_for, receipt, count, process, sent_at, id, reason, body) VALUES (?, ?, ?, 0, 0, '', ?, ?, '', ?)",
+		q.name, visible, visible-sent, sent, m.ID, stored(m.Body))
 	if err == nil {
 		tx.ring(q.name)
 	}
@@ -132,9 +189,10 @@ func (q queue) Extend(ctx context.Context, d *port.Delivery, lock time.Duration)
 		return err
 	}
 	err = q.do(ctx, true, func(tx *tx) error {
-		until, receipt = later(now(), lock), held+1
-		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = ?, process = ? WHERE number = ? AND queue = ? AND receipt = ?",
-			until, receipt, q.s.live.id, number, q.name, held)
+		at := now()
+		until, receipt = later(at, lock), held+1
+		n, err := tx.exec("UPDATE message SET visible_at = ?, hidden_for = ?, receipt = ?, process = ? WHERE number = ? AND queue = ? AND receipt = ?",
+			until, until-at, receipt, q.s.live.id, number, q.name, held)
 		return q.mustHold(n, err)
 	})
 	if err != nil {
@@ -221,8 +279,10 @@ func (q queue) Release(ctx context.Context, d port.Delivery, delay time.Duration
 		return err
 	}
 	return q.do(ctx, true, func(tx *tx) error {
-		n, err := tx.exec("UPDATE message SET visible_at = ?, receipt = receipt + 1, process = '' WHERE number = ? AND queue = ? AND receipt = ?",
-			later(now(), delay), number, q.name, held)
+		at := now()
+		visible := later(at, delay)
+		n, err := tx.exec("UPDATE message SET visible_at = ?, hidden_for = ?, receipt = receipt + 1, process = '' WHERE number = ? AND queue = ? AND receipt = ?",
+			visible, visible-at, number, q.name, held)
 		tx.ring(q.name)
 		return q.mustHold(n, err)
 	})
@@ -235,7 +295,7 @@ func (q queue) Poison(ctx context.Context, d port.Delivery, reason string) error
 	}
 	return q.do(ctx, false, func(tx *tx) error {
 		poison := port.PoisonName(q.name)
-		n, err := tx.exec("UPDATE message SET queue = ?, visible_at = ?, receipt = receipt + 1, count = 0, process = '', reason = ? WHERE number = ? AND queue = ? AND receipt = ?",
+		n, err := tx.exec("UPDATE message SET queue = ?, visible_at = ?, hidden_for = 0, receipt = receipt + 1, count = 0, process = '', reason = ? WHERE number = ? AND queue = ? AND receipt = ?",
 			poison, now(), reason, number, q.name, held)
 		if err := q.mustHold(n, err); err != nil {
 			return err

@@ -77,7 +77,7 @@ func (q queue) try(ctx context.Context, o port.ReceiveOptions) (ds []port.Delive
 		interval = probeBusy
 	}
 	if next != 0 && q.s.probes.due(q.name, interval) {
-		freed, err := q.freeDead(ctx)
+		freed, err := q.free(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -116,14 +116,14 @@ func (q queue) take(ctx context.Context, o port.ReceiveOptions) ([]port.Delivery
 	var taken []numbered
 	// The number is part of the text: SQLite plans by the value of a bound LIMIT
 	// and would prepare the statement anew for every receive.
-	take := `UPDATE message SET visible_at = ?, receipt = receipt + 1, count = count + 1, process = ?
+	take := `UPDATE message SET visible_at = ?, hidden_for = ?, receipt = receipt + 1, count = count + 1, process = ?
 		WHERE number IN (SELECT number FROM message WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, number LIMIT ` + strconv.Itoa(o.Max) + `)
 		RETURNING number, id, body, count, receipt, sent_at, reason`
 	err := q.do(ctx, true, func(tx *tx) error {
 		taken = taken[:0]
 		at := now()
 		until := later(at, o.Lock)
-		return tx.rows(take, []any{until, q.s.live.id, q.name, at}, func(scan func(...any) error) error {
+		return tx.rows(take, []any{until, until - at, q.s.live.id, q.name, at}, func(scan func(...any) error) error {
 			d, number, err := scanDelivery(scan)
 			d.Until = time.Unix(0, until)
 			taken = append(taken, numbered{number, d})
@@ -150,37 +150,70 @@ func scanDelivery(scan func(...any) error) (d port.Delivery, number int64, err e
 	return d, number, err
 }
 
-// freeDead ends the locks that dead processes hold on messages of the queue and
-// reports whether there were any.
-func (q queue) freeDead(ctx context.Context) (bool, error) {
-	var dead []string
-	err := q.s.read.rows(ctx, "SELECT DISTINCT process FROM message WHERE queue = ? AND visible_at > ? AND process <> '' AND process <> ?",
-		[]any{q.name, now(), q.s.live.id}, func(scan func(...any) error) error {
-			var process string
-			err := scan(&process)
-			if err == nil && !q.s.probes.alive(process) {
-				dead = append(dead, process)
-			}
-			return err
-		})
-	if err != nil || len(dead) == 0 {
+// hidden is what is known of the hidden messages of a queue.
+type hidden struct {
+	// dead are the processes that died with a lock on some.
+	dead []string
+	// astray says that some were hidden at a time that is yet to come.
+	astray bool
+}
+
+// free ends the locks that dead processes hold on messages of the queue, and lets
+// nobody wait longer than he asked for because the clock was set back. It reports
+// whether it changed anything.
+func (q queue) free(ctx context.Context) (bool, error) {
+	h, err := q.hidden(ctx)
+	if err != nil || len(h.dead) == 0 && !h.astray {
 		return false, err
 	}
-	var freed int64
-	err = q.do(ctx, true, func(tx *tx) error {
-		freed = 0
-		for _, process := range dead {
-			n, err := tx.exec("UPDATE message SET visible_at = ?1, process = '' WHERE queue = ?2 AND visible_at > ?1 AND process = ?3", now(), q.name, process)
-			if err != nil {
-				return err
-			}
-			freed += n
+	var freed, again int64
+	err = q.do(ctx, true, func(tx *tx) (err error) {
+		if freed, err = q.freeDead(tx, h.dead); err != nil {
+			return err
 		}
+		again, err = q.hideAgain(tx)
 		tx.ring(q.name)
-		return nil
+		return err
 	})
 	if err == nil && freed > 0 {
-		q.s.logger.InfoContext(ctx, "freed messages of dead processes", "queue", q.name, "messages", freed, "processes", dead)
+		q.s.logger.InfoContext(ctx, "freed messages of dead processes", "queue", q.name, "messages", freed, "processes", h.dead)
 	}
-	return freed > 0, err
+	if err == nil && again > 0 {
+		q.s.logger.WarnContext(ctx, "the clock was set back; messages that it hid for too long were found", "queue", q.name, "messages", again)
+	}
+	return freed+again > 0, err
+}
+
+func (q queue) hidden(ctx context.Context) (h hidden, err error) {
+	at := now()
+	err = q.s.read.rows(ctx, "SELECT process, max(visible_at - hidden_for) FROM message WHERE queue = ? AND visible_at > ? GROUP BY process",
+		[]any{q.name, at}, func(scan func(...any) error) error {
+			var process string
+			var since int64
+			err := scan(&process, &since)
+			if err == nil && process != "" && !q.s.probes.alive(process) {
+				h.dead = append(h.dead, process)
+			}
+			h.astray = h.astray || since > at
+			return err
+		})
+	return h, err
+}
+
+// freeDead makes visible what dead processes hold, and returns how much that was.
+func (q queue) freeDead(tx *tx, dead []string) (freed int64, err error) {
+	for _, process := range dead {
+		n, err := tx.exec("UPDATE message SET visible_at = ?1, hidden_for = 0, process = '' WHERE queue = ?2 AND visible_at > ?1 AND process = ?3", now(), q.name, process)
+		if err != nil {
+			return 0, err
+		}
+		freed += n
+	}
+	return freed, nil
+}
+
+// hideAgain lets the wait of messages begin anew that seem to be hidden since a time
+// that is yet to come. A lock thus ends no sooner than its holder thinks.
+func (q queue) hideAgain(tx *tx) (int64, error) {
+	return tx.exec("UPDATE message SET visible_at = ?1 + hidden_for WHERE queue = ?2 AND visible_at > ?1 AND visible_at - hidden_for > ?1", now(), q.name)
 }

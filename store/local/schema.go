@@ -70,6 +70,10 @@ CREATE TABLE member (
 	prefix TEXT NOT NULL, process TEXT NOT NULL, said TEXT NOT NULL, busy INTEGER NOT NULL, seen_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX member_process ON member (process);
+`, `
+-- How long the message was to be hidden when visible_at was set: after the clock was set
+-- back, visible_at lies further ahead. The default is for what older programs wrote.
+ALTER TABLE message ADD COLUMN hidden_for INTEGER NOT NULL DEFAULT 9223372036854775807;
 `}
 
 // upgrade brings the database at path to the newest version of the schema.

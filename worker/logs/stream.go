@@ -17,8 +17,10 @@ const (
 	maxKept = 4 << 20
 	// appendBound is how long storing one chunk may take.
 	appendBound = 10 * time.Second
-	// closeTries is how often Close tries to store the rest.
-	closeTries = 3
+	// firstPause and longestPause lie between the tries of Close, which go on for
+	// appendBound in all: somebody waits for the end.
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
 )
 
 // Appender adds data to the end of the stream called name.
@@ -33,7 +35,7 @@ type LineFunc func(source string, line []byte)
 // Stream collects the output of one command. Its writers may be used by one
 // goroutine each at the same time.
 type Stream struct {
-	store func(data []byte) error
+	store func(data []byte, bound time.Duration) error
 	line  LineFunc
 
 	// storing holds an entry while somebody stores; kept is his.
@@ -41,6 +43,8 @@ type Stream struct {
 	kept    backlog
 	// failed says that the store did not take the last chunk.
 	failed atomic.Bool
+	// stored says that the store took something.
+	stored atomic.Bool
 
 	mu      sync.Mutex
 	fresh   backlog
@@ -59,8 +63,8 @@ func New(ctx context.Context, to Appender, name string, line LineFunc) *Stream {
 	return &Stream{
 		line:    line,
 		storing: make(chan struct{}, 1),
-		store: func(data []byte) error {
-			bounded, cancel := context.WithTimeout(live, appendBound)
+		store: func(data []byte, bound time.Duration) error {
+			bounded, cancel := context.WithTimeout(live, bound)
 			defer cancel()
 			return to.Append(bounded, name, data)
 		},
@@ -77,7 +81,8 @@ func (s *Stream) Writer(source string) io.Writer {
 }
 
 // Close stores what is left and ends the stream. The error is the store's, where
-// something could not be stored. It may be called once, after the last write.
+// something could not be stored; Late may store that later. It may be called once,
+// after the last write.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -90,15 +95,14 @@ func (s *Stream) Close() error {
 	for _, w := range writers {
 		w.end()
 	}
-	var err error
-	begun := time.Now()
-	for range closeTries {
-		// A store that hangs gets the time of one try: somebody waits for the end.
-		if err = s.flush(true); err == nil || time.Since(begun) >= appendBound {
-			break
+	end := time.Now().Add(appendBound)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := s.flush(true, time.Until(end))
+		if err == nil || time.Until(end) <= pause {
+			return err
 		}
+		time.Sleep(pause)
 	}
-	return err
 }
 
 func (s *Stream) add(p []byte) {
@@ -110,7 +114,7 @@ func (s *Stream) add(p []byte) {
 	}
 	s.mu.Unlock()
 	if full {
-		s.flush(false) // a failure stays for the next tick
+		s.flush(false, appendBound) // a failure stays for the next tick
 	}
 }
 
@@ -125,7 +129,7 @@ func (s *Stream) startTimer() {
 // tick stores what has waited, and comes again while something waits.
 func (s *Stream) tick() {
 	defer s.ticks.Done()
-	err := s.flush(true)
+	err := s.flush(true, appendBound)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = nil
@@ -137,8 +141,8 @@ func (s *Stream) tick() {
 // flush stores everything that is there. After a failure only a caller who
 // insists tries again, and nobody else waits for him, so that a store that is
 // away does not hold the command. One that is merely slow does: then nothing is
-// lost.
-func (s *Stream) flush(insist bool) error {
+// lost. bound is that of the one call of the store.
+func (s *Stream) flush(insist bool, bound time.Duration) error {
 	if !insist && s.failed.Load() {
 		s.mu.Lock()
 		s.startTimer()
@@ -153,10 +157,11 @@ func (s *Stream) flush(insist bool) error {
 	if len(s.kept.data) == 0 {
 		return nil
 	}
-	err := s.store(s.kept.bytes())
+	err := s.store(s.kept.bytes(), bound)
 	s.failed.Store(err != nil)
 	if err == nil {
 		s.kept = backlog{}
+		s.stored.Store(true)
 	}
 	return err
 }

@@ -240,3 +240,85 @@ func TestTheEndOfALogIsNotWaitedForWhereTheStoreHangs(t *testing.T) {
 		}
 	})
 }
+
+func TestTheEndOfALogOutlastsAShortOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := store{away: true}
+		stream := logs.New(t.Context(), &s, "log", nil)
+		fmt.Fprintln(stream.Writer("stdout"), "the last words")
+		back := time.AfterFunc(9*time.Second, func() { s.set(false) })
+		defer back.Stop()
+		began := time.Now()
+		if err := stream.Close(); err != nil || s.text() != "the last words\n" {
+			t.Errorf("Close = %v, stored %q", err, s.text())
+		}
+		if took, calls := time.Since(began), s.called(); took > 10*time.Second || calls > 20 {
+			t.Errorf("Close took %v and %d calls", took, calls)
+		}
+	})
+}
+
+// TestTheEndOfALogOutlastsALongOutage: it comes with the next log that is stored, the
+// words and the note of what was lost, or at the end.
+func TestTheEndOfALogOutlastsALongOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var late logs.Late
+		first, second := store{away: true}, store{away: true}
+		for _, s := range []*store{&first, &second} {
+			stream := logs.New(t.Context(), s, "log", nil)
+			w := stream.Writer("stdout")
+			for range 9 { // 9 MiB, of which 4 are kept
+				fmt.Fprint(w, strings.Repeat("y", 1<<20))
+			}
+			fmt.Fprint(w, "the last words")
+			began := time.Now()
+			if err := late.Close(stream); err == nil {
+				t.Error("Close = nil, want the error of the store")
+			}
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+		}
+		silent := logs.New(t.Context(), &store{}, "log", nil)
+		calls := first.called()
+		if err := late.Close(silent); err != nil || first.called() != calls {
+			t.Errorf("Close of a log without output = %v, with %d more calls for others", err, first.called()-calls)
+		}
+		first.set(false)
+		other := logs.New(t.Context(), &store{}, "log", nil)
+		fmt.Fprintln(other.Writer("stdout"), "something")
+		if err := late.Close(other); err != nil {
+			t.Fatal(err)
+		}
+		second.set(false)
+		if left := late.Store(); left != 0 {
+			t.Errorf("Store = %d left, want none", left)
+		}
+		for _, s := range []*store{&first, &second} {
+			if got := s.text(); !strings.HasPrefix(got, "[jobq: ") || !strings.HasSuffix(got, "the last words") || strings.Count(got, "lost here") != 1 {
+				t.Errorf("stored %.60q ... %q, want what was lost and the end, once", got, got[max(0, len(got)-20):])
+			}
+		}
+	})
+}
+
+func TestLogsThatNobodyTakesCostLittle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var late logs.Late
+		away := store{away: true}
+		for range 100 {
+			stream := logs.New(t.Context(), &away, "log", nil)
+			fmt.Fprintln(stream.Writer("stdout"), "some output")
+			if err := late.Close(stream); err == nil {
+				t.Fatal("Close = nil, want the error of the store")
+			}
+		}
+		calls := away.called()
+		if left := late.Store(); left != 16 || away.called() != calls+1 {
+			t.Errorf("Store = %d left after %d calls, want 16 after one", left, away.called()-calls)
+		}
+	})
+}
