@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/user"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"jobq/core/fault"
 	"jobq/internal/config"
@@ -31,6 +33,19 @@ type app struct {
 	tellPlace bool
 	// where names the store that was opened, for errors.
 	where string
+	// onKill holds what a verb does before the process ends at once, if it is more
+	// than to say so.
+	onKill atomic.Pointer[func()]
+}
+
+// killed answers whoever does not want to wait for a clean stop: the process ends when
+// it returns.
+func (a *app) killed() {
+	if say := a.onKill.Load(); say != nil {
+		(*say)()
+		return
+	}
+	atMost(lastLines, func() { fmt.Fprintln(a.err, "jobq: killed") })
 }
 
 func (a *app) lookup(name string) (string, bool) {

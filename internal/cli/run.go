@@ -166,8 +166,8 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
 	v.begin()
-	kill, release := secondInterrupt(ctx)
-	defer release()
+	killed := v.killed
+	a.onKill.Store(&killed)
 	unhook := context.AfterFunc(ctx, v.stopping)
 	var sum coord.Summary
 	var err error
@@ -178,13 +178,9 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	}()
 	select {
 	case <-done:
-	case <-kill:
-		// Nobody waits for Execute: the process ends now, and its guardian ends the
-		// commands, as after any other death.
-		v.killed()
-		return ended(exitInterrupted)
 	case why := <-stuck:
-		// As above: what cannot be written down is begun again by the next process.
+		// Nobody waits for Execute: the process ends now, its guardian ends the commands,
+		// and what cannot be written down is begun again by the next process.
 		v.close()
 		if ctx.Err() == nil {
 			return homeRemedy(store.Local, cmp.Or(why, errStuck))

@@ -44,6 +44,7 @@ type screen struct {
 
 	stop     chan struct{}
 	done     chan struct{}
+	closing  sync.Once
 	undivert func()
 }
 
@@ -132,14 +133,17 @@ func (s *screen) add(toErr bool, line []byte) {
 	}
 }
 
-// close writes what waits and removes the region.
+// close writes what waits and removes the region, once: the end of a verb and a signal
+// that does not wait for it may meet.
 func (s *screen) close() {
-	s.undivert()
-	close(s.stop)
-	<-s.done
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flush(false)
+	s.closing.Do(func() {
+		s.undivert()
+		close(s.stop)
+		<-s.done
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flush(false)
+	})
 }
 
 // flush writes what waits and, if wanted, the region below it. s.mu is held. A

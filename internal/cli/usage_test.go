@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 		t.Run(strings.Join(words, "-"), func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			if code := Main(t.Context(), append(words[1:], "--help"), nil, &stdout, &stderr, nil); code != exitDone {
+			if code := Main(t.Context(), nil, append(words[1:], "--help"), nil, &stdout, &stderr, nil); code != exitDone {
 				t.Fatalf("%s --help = exit code %d, stderr %q", c.CommandPath(), code, stderr.String())
 			}
 			golden(t, filepath.Join("testdata", "usage", strings.Join(words, "-")+".golden"), stdout.String())
