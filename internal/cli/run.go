@@ -155,7 +155,12 @@ func (a *app) slots(wished int) int {
 	return min(wished, most)
 }
 
-var errStuck error = fault.New(fault.Unavailable, "the store does not take what must be written")
+// The reasons for which a stop comes to no end.
+var (
+	errStuck  error = fault.New(fault.Unavailable, "the store does not take what must be written")
+	errUnread error = fault.New(fault.Unavailable, "nobody reads what the run prints").
+			WithRemedy("let whoever reads it go on, or print to a file, and go on with `jobq run --resume ID`")
+)
 
 // execute runs o under a view and reports how it ended.
 func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
@@ -181,15 +186,21 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	case why := <-stuck:
 		// Nobody waits for Execute: the process ends now, its guardian ends the commands,
 		// and what cannot be written down is begun again by the next process.
-		v.close()
+		if !v.closeWithin(lastLines) {
+			why = cmp.Or(why, errUnread)
+		}
+		why = cmp.Or(why, errStuck)
 		if ctx.Err() == nil {
-			return homeRemedy(store.Local, cmp.Or(why, errStuck))
+			return homeRemedy(store.Local, why)
 		}
 		v.overdue(why)
 		return ended(exitInterrupted)
 	}
 	unhook()
-	v.close()
+	if !v.closeBefore(ctx) {
+		v.unread()
+		return ended(exitInterrupted)
+	}
 
 	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
 	if err != nil && !interrupted {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -37,8 +38,9 @@ type screen struct {
 	mu       sync.Mutex
 	farewell string
 
-	held []segment
-	size int
+	held   []segment
+	size   int
+	closed bool
 	// shown are the lines of the region on the terminal.
 	shown []string
 
@@ -61,6 +63,18 @@ func (w screenWriter) Write(p []byte) (int, error) {
 type segment struct {
 	toErr bool
 	text  []byte
+}
+
+// errFirst orders segments by their stream.
+func errFirst(a, b segment) int {
+	switch {
+	case a.toErr == b.toErr:
+		return 0
+	case a.toErr:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // newScreen returns a running screen over the streams of a, through which log
@@ -133,6 +147,29 @@ func (s *screen) add(toErr bool, line []byte) {
 	}
 }
 
+// urgent writes a line for standard error at once, before what waits for standard
+// output, of which there may be no reader. Where the screen still waits for one after
+// patience it is written past it.
+func (s *screen) urgent(line []byte, patience time.Duration) {
+	var said atomic.Bool
+	past := time.AfterFunc(patience, func() {
+		if said.CompareAndSwap(false, true) {
+			s.err.Write(line) // nobody is left to tell it to
+		}
+	})
+	defer past.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || !said.CompareAndSwap(false, true) {
+		return
+	}
+	s.held = append(s.held, segment{true, line})
+	if !s.same {
+		slices.SortStableFunc(s.held, errFirst)
+	}
+	s.flush(true)
+}
+
 // close writes what waits and removes the region, once: the end of a verb and a signal
 // that does not wait for it may meet.
 func (s *screen) close() {
@@ -142,6 +179,7 @@ func (s *screen) close() {
 		<-s.done
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.closed = true
 		s.flush(false)
 	})
 }

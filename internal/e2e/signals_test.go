@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -152,5 +154,88 @@ func TestASignalThatIsIgnoredStopsNothing(t *testing.T) {
 	h.write("go", "")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("with SIGHUP ignored the run ended with %v after one, want it to go on", err)
+	}
+}
+
+// TestAStopWaitsForAReaderNoLongerThanItSays has a pager that stands still, which holds
+// up tasks that write, and the end of runs that wrote.
+func TestAStopWaitsForAReaderNoLongerThanItSays(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		command string
+		// until waits for the moment of the stop.
+		until func(*home)
+		says  []string
+	}{
+		"a task that writes": {"trap '' TERM; touch started; exec yes", func(h *home) { h.wait("started") }, []string{
+			"jobq: stopping; Ctrl-C again kills;",
+			"jobq: ended without what could not be written down (nobody reads what the run prints); those tasks run again",
+		}},
+		"a run that has ended": {"echo once", func(h *home) { h.awaitRun("w") }, []string{
+			"jobq: nobody reads what the run prints; waiting for a reader up to 10s",
+			"jobq: ended while nobody reads what it prints; how the run stands: jobq status w",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			file := h.write("writes.yaml", "name: writes\ndefault_queue: cpu\ntasks:\n- {name: a, kwargs: {cmd: "+strconv.Quote(tc.command)+"}}\n")
+			unread, stdout, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unread.Close()
+			fill(t, stdout)
+			var stderr lines
+			cmd := h.command(t.Context(), "run", file, "--id", "w", "--kill-timeout", "2s", "--quiet")
+			cmd.Stdout, cmd.Stderr = stdout, &stderr
+			h.start(cmd)
+			stdout.Close()
+			tc.until(h)
+			signalOnce(t, cmd, syscall.SIGTERM)
+			stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+			defer stuck.Stop()
+			cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != 130 {
+				t.Errorf("the run ended with %d, want 130", got)
+			}
+			for _, want := range tc.says {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("standard error does not say %q:\n%s", want, stderr.String())
+				}
+			}
+		})
+	}
+}
+
+// fill writes to a pipe until it takes nothing any more.
+func fill(t *testing.T, pipe *os.File) {
+	t.Helper()
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := raw.Write(func(fd uintptr) bool {
+		for err == nil {
+			_, err = syscall.Write(int(fd), make([]byte, 4096))
+		}
+		return true
+	})
+	if failed != nil || err != syscall.EAGAIN {
+		t.Fatalf("the pipe is not full: %v, %v", failed, err)
+	}
+}
+
+// awaitRun waits for the end of a run that another process has begun.
+func (h *home) awaitRun(id string) {
+	h.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		if r := h.run("status", id); strings.Contains(r.stdout, "completed") {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("run %s does not end", id)
+		}
+		<-time.After(20 * time.Millisecond)
 	}
 }
