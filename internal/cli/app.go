@@ -36,6 +36,8 @@ type app struct {
 	// onKill holds what a verb does before the process ends at once, if it is more
 	// than to say so.
 	onKill atomic.Pointer[func()]
+	// stopsSlowly says that commands are given time after a stop, which the verb bounds.
+	stopsSlowly atomic.Bool
 	// unread says that nobody seems to read what we write.
 	unread atomic.Bool
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,18 +16,31 @@ import (
 //
 // When ctx ends the verb stops cleanly; that is exit code 130 unless stopping is
 // how the verb normally ends. Nothing is left running when Main returns, unless it
-// returns because again was closed, which asks not to wait for that: the process is to
-// end then, and its guardian ends the commands, as after any other death.
+// returns because again was closed, which asks not to wait for that, or because nobody
+// reads what a stopped verb prints: the process is to end then, and its guardian ends
+// the commands, as after any other death.
 func Main(ctx context.Context, again <-chan struct{}, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env)}
 	done := make(chan int, 1)
 	go func() { done <- a.main(ctx, args) }()
-	select {
-	case code := <-done:
-		return code
-	case <-again:
-		a.killed()
-		return exitInterrupted
+	stopped := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case <-again:
+			a.killed()
+			return exitInterrupted
+		case <-stopped:
+			stopped, late = nil, time.After(readTime)
+		case <-late:
+			if !a.stopsSlowly.Load() {
+				a.unread.Store(true)
+				a.tell("jobq: interrupted\n")
+				return exitInterrupted
+			}
+		}
 	}
 }
 

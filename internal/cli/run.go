@@ -171,6 +171,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
 	v.begin()
+	a.stopsSlowly.Store(true)
 	killed := v.killed
 	a.onKill.Store(&killed)
 	unhook := context.AfterFunc(ctx, v.stopping)
