@@ -167,6 +167,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	v := newRunView(a, o, p)
 	o.OnChange, o.OnOutput, o.OnCommand, o.OnHeld = v.changed, v.output, p.command, v.held
 	o.OnGivenBack, o.OnTrouble = v.givenBack, v.trouble
+	o.OnBegun = func() { v.begun.Store(true) }
 	stuck := make(chan error, 1)
 	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
@@ -209,6 +210,9 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 			err = a.commandError(o.WorkflowID, err)
 		}
 		return homeRemedy(store.Local, err)
+	}
+	if interrupted && sum.WorkflowID == "" {
+		return a.interruptedEarly(ctx, o, v, f)
 	}
 	if interrupted {
 		v.interrupted(sum)

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -40,6 +41,9 @@ type runView struct {
 	live     bool
 	// resumed says that the run goes on from an earlier process.
 	resumed bool
+	// begun says that the run is stored, and ours: only then there is something to go
+	// on with.
+	begun atomic.Bool
 
 	mu sync.Mutex
 	// told is when the last line about a success was written, where there are too
@@ -284,8 +288,11 @@ func colorSequence(s string) int {
 // stopping answers the first Ctrl-C.
 func (v *runView) stopping() {
 	v.p.stop()
-	text := fmt.Sprintf("jobq: stopping; Ctrl-C again kills; either way, go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
-	v.screen.urgent([]byte(text+v.waitedFor()), lastLines)
+	text := "jobq: stopping; Ctrl-C again kills"
+	if v.begun.Load() {
+		text += "; either way, go on: " + v.resumeLine()
+	}
+	v.screen.urgent([]byte(text+"\n"+v.waitedFor()), lastLines)
 }
 
 // waitedFor says which commands a stop waits for.
@@ -308,8 +315,15 @@ func (v *runView) waitedFor() string {
 // killed closes the screen and answers the second Ctrl-C.
 func (v *runView) killed() {
 	v.closeWithin(lastLines)
-	v.a.tell(fmt.Sprintf("jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID)))
+	if !v.begun.Load() {
+		v.a.tell(fmt.Sprintf("jobq: killed before run %s had begun here\n", v.o.WorkflowID))
+		return
+	}
+	v.a.tell(fmt.Sprintf("jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.resumeLine()))
 }
+
+// resumeLine returns what to type to go on.
+func (v *runView) resumeLine() string { return v.a.commandLine("run", "--resume", v.o.WorkflowID) }
 
 // closeWithin closes the screen and reports false where nobody reads what it writes.
 func (v *runView) closeWithin(d time.Duration) bool {
@@ -346,7 +360,7 @@ func (v *runView) unread() {
 // overdue tells that the stop was not waited for any longer. The screen is closed.
 func (v *runView) overdue(why error) {
 	v.a.tell(fmt.Sprintf("jobq: ended without what could not be written down (%s); those tasks run again\n  go on: %s\n",
-		plain(why.Error()), v.a.commandLine("run", "--resume", v.o.WorkflowID)))
+		plain(why.Error()), v.resumeLine()))
 }
 
 func (v *runView) close() { v.screen.close() }
@@ -354,6 +368,9 @@ func (v *runView) close() { v.screen.close() }
 // interrupted says how to go on.
 func (v *runView) interrupted(s coord.Summary) {
 	left := s.Counts.Open()
-	fmt.Fprintf(v.a.err, "jobq: stopped; %d of %s ended, nothing is lost\n", s.Total-left, count(s.Total, "task"))
-	fmt.Fprintf(v.a.err, "  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	goOn := v.resumeLine()
+	if v.o.Retry && endedWord(s.Status) {
+		goOn = v.a.commandLine("retry", v.o.WorkflowID, "--run")
+	}
+	v.a.tell(fmt.Sprintf("jobq: stopped; %d of %s ended, nothing is lost\n  go on: %s\n", s.Total-left, count(s.Total, "task"), goOn))
 }

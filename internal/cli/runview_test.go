@@ -139,6 +139,7 @@ func viewUnread(t *testing.T) (*runView, *lockedBuffer) {
 	var stderr lockedBuffer
 	v := newRunView(&app{out: stdout, err: &stderr, values: values}, local.Options{WorkflowID: "w1"}, newProgress([]string{"t1"}, time.Now()))
 	v.begin()
+	v.begun.Store(true)
 	go v.output(local.Line{Task: "t1", Stream: "stdout", Text: strings.Repeat("x", maxHeld)})
 	for v.screen.mu.TryLock() { // until the line is being written
 		v.screen.mu.Unlock()

@@ -107,6 +107,9 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 	if err := r.begin(ctx, namespace); err != nil {
 		return coord.Summary{}, err
 	}
+	if r.o.OnBegun != nil {
+		r.o.OnBegun()
+	}
 	sum, err := r.c.Status(ctx, r.o.WorkflowID)
 	if err != nil || endedStatus(sum.Status) {
 		return sum, err
