@@ -56,9 +56,13 @@ func (a *app) main(ctx context.Context, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(rest)
 	root.SetIn(a.in)
-	root.SetOut(a.out)
+	help := &answer{to: a.out}
+	root.SetOut(help)
 	root.SetErr(a.err)
 	verb, err := root.ExecuteContextC(ctx)
+	if untold := help.unwritten(); untold != nil {
+		err = untold
+	}
 	return a.finish(ctx, verbOf(verb), err)
 }
 

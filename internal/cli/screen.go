@@ -41,6 +41,8 @@ type screen struct {
 	held   []segment
 	size   int
 	closed bool
+	// untold is why standard output took something not.
+	untold error
 	// shown are the lines of the region on the terminal.
 	shown []string
 
@@ -217,7 +219,7 @@ func (s *screen) flush(withRegion bool) {
 		if seg.toErr {
 			s.write(s.err, &b)
 		} else if err := s.write(s.out, &b); err != nil {
-			s.out = io.Discard
+			s.out, s.untold = io.Discard, err
 			b.WriteString(s.farewell)
 			s.write(s.err, &b)
 		}

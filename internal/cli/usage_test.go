@@ -164,6 +164,23 @@ func readDocument(t *testing.T, name string) string {
 	return string(body)
 }
 
+// TestEveryAnswerIsTriedWhereItCannotBeWritten holds the script full.txtar to the verbs.
+func TestEveryAnswerIsTriedWhereItCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "full.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := []string{"watch", "coordinator", "worker", "output set"} // they have no answer
+	for _, c := range commands(t) {
+		path := strings.TrimPrefix(c.CommandPath(), "jobq ")
+		tried := strings.Contains(string(script), "sh full.sh "+path+" ") || strings.Contains(string(script), "sh full.sh "+path+"\n")
+		if c.HasParent() && c.Runnable() && !c.HasSubCommands() && !tried && !slices.Contains(silent, path) {
+			t.Errorf("full.txtar does not try `jobq %s`", path)
+		}
+	}
+}
+
 func TestExitCodeOfEveryFault(t *testing.T) {
 	t.Parallel()
 	want := map[fault.Code]int{
