@@ -193,7 +193,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		}
 		why = cmp.Or(why, errStuck)
 		if ctx.Err() == nil {
-			return homeRemedy(store.Local, why)
+			return homeRemedy(why)
 		}
 		v.overdue(why)
 		return ended(exitInterrupted)
@@ -209,7 +209,7 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		if o.Retry {
 			err = a.commandError(o.WorkflowID, err)
 		}
-		return homeRemedy(store.Local, err)
+		return runRemedy(err)
 	}
 	if interrupted && sum.WorkflowID == "" {
 		return a.interruptedEarly(ctx, o, v, f)
@@ -229,6 +229,14 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		return ended(exitInterrupted)
 	}
 	return endedAs(sum)
+}
+
+// runRemedy gives the error of a run the remedy of homeRemedy, if it is one of the home.
+func runRemedy(err error) error {
+	if _, home := errors.AsType[local.HomeError](err); home {
+		return homeRemedy(err)
+	}
+	return err
 }
 
 // How many random letters ids have: runs are started by hand, submissions by the
