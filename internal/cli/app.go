@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"jobq/core/fault"
 	"jobq/internal/config"
@@ -31,6 +33,58 @@ type app struct {
 	tellPlace bool
 	// where names the store that was opened, for errors.
 	where string
+	// onKill holds what a verb does before the process ends at once, if it is more
+	// than to say so.
+	onKill atomic.Pointer[func()]
+	// stopsSlowly says that commands are given time after a stop, which the verb bounds.
+	stopsSlowly atomic.Bool
+	// unread says that nobody seems to read what we write.
+	unread atomic.Bool
+}
+
+// killed answers whoever does not want to wait for a clean stop: the process ends when
+// it returns.
+func (a *app) killed() {
+	if say := a.onKill.Load(); say != nil {
+		(*say)()
+		return
+	}
+	a.unread.Store(true) // perhaps: that is why it did not end by itself
+	a.tell("jobq: killed\n")
+}
+
+const (
+	// lastLines bounds how long the end of the process waits for whoever reads what we
+	// write: a pager that stands still would hold it up for ever.
+	lastLines = 500 * time.Millisecond
+	// readTime is how long after a stop whoever reads what we write is waited for.
+	readTime = 10 * time.Second
+)
+
+// tell writes last lines to standard error.
+func (a *app) tell(text string) {
+	write := func() { io.WriteString(a.err, text) } // nothing is left to tell an error to
+	if a.unread.Load() {
+		atMost(lastLines, write)
+	} else {
+		write()
+	}
+}
+
+// atMost calls f and reports whether it returned within d. It is for the end of the
+// process, which ends f too.
+func atMost(d time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 func (a *app) lookup(name string) (string, bool) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"jobq/core/coord"
@@ -70,7 +69,7 @@ func (a *app) finish(ctx context.Context, verb string, err error) int {
 	}
 	code := fault.CodeOf(err)
 	if code == fault.Canceled && ctx.Err() != nil {
-		fmt.Fprintln(a.err, "jobq: interrupted")
+		a.tell("jobq: interrupted\n")
 		return exitInterrupted
 	}
 	a.printError(strings.TrimSpace("jobq "+verb), code, err)
@@ -92,7 +91,7 @@ func (a *app) printError(program string, code fault.Code, err error) {
 		fmt.Fprintf(&b, "  where: %s\n", a.where)
 	}
 	fmt.Fprintf(&b, "  next: %s\n", fault.RemedyOf(err))
-	io.WriteString(a.err, b.String()) // nothing is left to tell it to
+	a.tell(b.String())
 }
 
 // parts takes joined errors apart.

@@ -104,7 +104,9 @@ func (l *logReader) one(ctx context.Context, task string, attempt uint32) error 
 	}
 	for i, name := range names {
 		if len(names) > 1 {
-			fmt.Fprintf(l.out, "%s--- %s, attempt %d, start %d ---\n", leadIn(i), line(task), attempt, i+1)
+			if err := l.title(i, task, attempt, i+1); err != nil {
+				return err
+			}
 		}
 		if _, err := l.copy(ctx, name, 0); err != nil {
 			return err
@@ -113,11 +115,16 @@ func (l *logReader) one(ctx context.Context, task string, attempt uint32) error 
 	return nil
 }
 
-func leadIn(i int) string {
-	if i == 0 {
-		return ""
+// title prints the line above a log, of which there are some already.
+func (l *logReader) title(already int, task string, attempt uint32, start int) error {
+	apart := ""
+	if already > 0 {
+		apart = "\n"
 	}
-	return "\n"
+	if _, err := fmt.Fprintf(l.out, "%s--- %s, attempt %d, start %d ---\n", apart, line(task), attempt, start); err != nil {
+		return unwritten(err)
+	}
+	return nil
 }
 
 // noLog is the answer where nothing can have been written.
@@ -252,7 +259,9 @@ func (l *logReader) all(ctx context.Context, a *app, attempt uint32) error {
 				return err
 			}
 			for i, name := range names {
-				fmt.Fprintf(l.out, "%s--- %s, attempt %d, start %d ---\n", leadIn(printed), line(t.Name), wanted, i+1)
+				if err := l.title(printed, t.Name, wanted, i+1); err != nil {
+					return err
+				}
 				if _, err := l.copy(ctx, name, 0); err != nil {
 					return err
 				}

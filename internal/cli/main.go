@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +15,37 @@ import (
 // returns the exit code of the process. env has the form of os.Environ.
 //
 // When ctx ends the verb stops cleanly; that is exit code 130 unless stopping is
-// how the verb normally ends. Nothing is left running when Main returns.
-func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+// how the verb normally ends. Nothing is left running when Main returns, unless it
+// returns because again was closed, which asks not to wait for that, or because nobody
+// reads what a stopped verb prints: the process is to end then, and its guardian ends
+// the commands, as after any other death.
+func Main(ctx context.Context, again <-chan struct{}, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env)}
+	done := make(chan int, 1)
+	go func() { done <- a.main(ctx, args) }()
+	stopped := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case code := <-done:
+			return code
+		case <-again:
+			a.killed()
+			return exitInterrupted
+		case <-stopped:
+			stopped, late = nil, time.After(readTime)
+		case <-late:
+			if !a.stopsSlowly.Load() {
+				a.unread.Store(true)
+				a.tell("jobq: interrupted\n")
+				return exitInterrupted
+			}
+		}
+	}
+}
+
+// main runs the command line args and returns its exit code.
+func (a *app) main(ctx context.Context, args []string) int {
 	asked, args := completionAsked(args)
 	place, rest, err := splitPlace(args)
 	rest = append(asked, rest...)
@@ -26,10 +55,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	a.place = place
 	root := newRoot(a)
 	root.SetArgs(rest)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(a.in)
+	help := &answer{to: a.out}
+	root.SetOut(help)
+	root.SetErr(a.err)
 	verb, err := root.ExecuteContextC(ctx)
+	if untold := help.unwritten(); untold != nil {
+		err = untold
+	}
 	return a.finish(ctx, verbOf(verb), err)
 }
 

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -37,9 +36,10 @@ func TestMain(m *testing.M) {
 					panic(err)
 				}
 			}
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-			context.AfterFunc(ctx, stop)
-			os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+			ctx, again, release := Signals(context.Background())
+			code := Main(ctx, again, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+			release()
+			os.Exit(code)
 		},
 	})
 }

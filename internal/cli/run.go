@@ -166,19 +166,26 @@ func (a *app) slots(wished int) int {
 	return min(wished, most)
 }
 
-var errStuck error = fault.New(fault.Unavailable, "the store does not take what must be written")
+// The reasons for which a stop comes to no end.
+var (
+	errStuck  error = fault.New(fault.Unavailable, "the store does not take what must be written")
+	errUnread error = fault.New(fault.Unavailable, "nobody reads what the run prints").
+			WithRemedy("let whoever reads it go on, or print to a file, and go on with `jobq run --resume ID`")
+)
 
 // execute runs o under a view and reports how it ended.
 func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFlags) error {
 	v := newRunView(a, o, p)
 	o.OnChange, o.OnOutput, o.OnCommand, o.OnHeld = v.changed, v.output, p.command, v.held
 	o.OnGivenBack, o.OnTrouble = v.givenBack, v.trouble
+	o.OnBegun = func() { v.begun.Store(true) }
 	stuck := make(chan error, 1)
 	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
 	v.begin()
-	kill, release := secondInterrupt(ctx)
-	defer release()
+	a.stopsSlowly.Store(true)
+	killed := v.killed
+	a.onKill.Store(&killed)
 	unhook := context.AfterFunc(ctx, v.stopping)
 	var sum coord.Summary
 	var err error
@@ -189,29 +196,34 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	}()
 	select {
 	case <-done:
-	case <-kill:
-		// Nobody waits for Execute: the process ends now, and its guardian ends the
-		// commands, as after any other death.
-		v.killed()
-		return ended(exitInterrupted)
 	case why := <-stuck:
-		// As above: what cannot be written down is begun again by the next process.
-		v.close()
+		// Nobody waits for Execute: the process ends now, its guardian ends the commands,
+		// and what cannot be written down is begun again by the next process.
+		if !v.closeWithin(lastLines) {
+			why = cmp.Or(why, errUnread)
+		}
+		why = cmp.Or(why, errStuck)
 		if ctx.Err() == nil {
-			return homeRemedy(store.Local, cmp.Or(why, errStuck))
+			return homeRemedy(why)
 		}
 		v.overdue(why)
 		return ended(exitInterrupted)
 	}
 	unhook()
-	v.close()
+	if !v.closeBefore(ctx) {
+		v.unread()
+		return ended(exitInterrupted)
+	}
 
 	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
 	if err != nil && !interrupted {
 		if o.Retry {
 			err = a.commandError(o.WorkflowID, err)
 		}
-		return homeRemedy(store.Local, err)
+		return runRemedy(err)
+	}
+	if interrupted && sum.WorkflowID == "" {
+		return a.interruptedEarly(ctx, o, v, f)
 	}
 	if interrupted {
 		v.interrupted(sum)
@@ -228,6 +240,14 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		return ended(exitInterrupted)
 	}
 	return endedAs(sum)
+}
+
+// runRemedy gives the error of a run the remedy of homeRemedy, if it is one of the home.
+func runRemedy(err error) error {
+	if _, home := errors.AsType[local.HomeError](err); home {
+		return homeRemedy(err)
+	}
+	return err
 }
 
 // How many random letters ids have: runs are started by hand, submissions by the

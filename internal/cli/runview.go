@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -39,6 +41,9 @@ type runView struct {
 	live     bool
 	// resumed says that the run goes on from an earlier process.
 	resumed bool
+	// begun says that the run is stored, and ours: only then there is something to go
+	// on with.
+	begun atomic.Bool
 
 	mu sync.Mutex
 	// told is when the last line about a success was written, where there are too
@@ -283,10 +288,18 @@ func colorSequence(s string) int {
 // stopping answers the first Ctrl-C.
 func (v *runView) stopping() {
 	v.p.stop()
-	v.screen.printf("jobq: stopping; Ctrl-C again kills; either way, go on: %s", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	text := "jobq: stopping; Ctrl-C again kills"
+	if v.begun.Load() {
+		text += "; either way, go on: " + v.resumeLine()
+	}
+	v.screen.urgent([]byte(text+"\n"+v.waitedFor()), lastLines)
+}
+
+// waitedFor says which commands a stop waits for.
+func (v *runView) waitedFor() string {
 	s := v.p.snapshot(time.Now())
 	if s.active == 0 {
-		return
+		return ""
 	}
 	names := strings.TrimPrefix(runningLine(s), "  running: ")
 	if more := s.active - len(s.running); more > 0 {
@@ -296,43 +309,58 @@ func (v *runView) stopping() {
 	if v.o.KillTimeout > 0 {
 		limit = "up to " + seconds(v.o.KillTimeout)
 	}
-	v.screen.printf("jobq: SIGTERM was sent to %s; waiting for the end %s", names, limit)
+	return fmt.Sprintf("jobq: SIGTERM was sent to %s; waiting for the end %s\n", names, limit)
 }
-
-// lastLines bounds how long a second Ctrl-C waits for whoever reads what we write:
-// a pager that stands still would hold up the end of the process for ever.
-const lastLines = 500 * time.Millisecond
 
 // killed closes the screen and answers the second Ctrl-C.
 func (v *runView) killed() {
-	atMost(lastLines, v.close)
-	atMost(lastLines, func() {
-		fmt.Fprintf(v.a.err, "jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
-	})
+	v.closeWithin(lastLines)
+	if !v.begun.Load() {
+		v.a.tell(fmt.Sprintf("jobq: killed before run %s had begun here\n", v.o.WorkflowID))
+		return
+	}
+	v.a.tell(fmt.Sprintf("jobq: killed; nothing is lost but what was running\n  go on: %s\n", v.resumeLine()))
 }
 
-// atMost calls f and waits for it until d has passed. It is for the end of the
-// process, which ends f too.
-func atMost(d time.Duration, f func()) {
-	done := make(chan struct{})
+// resumeLine returns what to type to go on.
+func (v *runView) resumeLine() string { return v.a.commandLine("run", "--resume", v.o.WorkflowID) }
+
+// closeWithin closes the screen and reports false where nobody reads what it writes.
+func (v *runView) closeWithin(d time.Duration) bool {
+	closed := atMost(d, v.close)
+	v.a.unread.Store(!closed)
+	return closed
+}
+
+// closeBefore closes the screen for whoever reads it, in a pager for as long as it
+// takes, but after a stop no longer than readTime; it reports whether it was closed.
+func (v *runView) closeBefore(ctx context.Context) bool {
+	closed := make(chan struct{})
 	go func() {
-		defer close(done)
-		f()
+		defer close(closed)
+		v.close()
 	}()
 	select {
-	case <-done:
-	case <-time.After(d):
+	case <-closed:
+		return true
+	case <-ctx.Done():
 	}
+	if v.closeWithin(lastLines) {
+		return true
+	}
+	v.a.tell(fmt.Sprintf("jobq: %v; waiting for a reader up to %s\n", errUnread, seconds(readTime)))
+	return v.closeWithin(readTime)
+}
+
+// unread tells that the run has ended and its last lines were not waited for.
+func (v *runView) unread() {
+	v.a.tell(fmt.Sprintf("jobq: ended while nobody reads what it prints; how the run stands: %s\n", v.a.commandLine("status", v.o.WorkflowID)))
 }
 
 // overdue tells that the stop was not waited for any longer. The screen is closed.
 func (v *runView) overdue(why error) {
-	text := "the store took nothing"
-	if why != nil {
-		text = plain(why.Error())
-	}
-	fmt.Fprintf(v.a.err, "jobq: ended without what could not be written down (%s); those tasks run again\n  go on: %s\n",
-		text, v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	v.a.tell(fmt.Sprintf("jobq: ended without what could not be written down (%s); those tasks run again\n  go on: %s\n",
+		plain(why.Error()), v.resumeLine()))
 }
 
 func (v *runView) close() { v.screen.close() }
@@ -340,6 +368,9 @@ func (v *runView) close() { v.screen.close() }
 // interrupted says how to go on.
 func (v *runView) interrupted(s coord.Summary) {
 	left := s.Counts.Open()
-	fmt.Fprintf(v.a.err, "jobq: stopped; %d of %s ended, nothing is lost\n", s.Total-left, count(s.Total, "task"))
-	fmt.Fprintf(v.a.err, "  go on: %s\n", v.a.commandLine("run", "--resume", v.o.WorkflowID))
+	goOn := v.resumeLine()
+	if v.o.Retry && endedWord(s.Status) {
+		goOn = v.a.commandLine("retry", v.o.WorkflowID, "--run")
+	}
+	v.a.tell(fmt.Sprintf("jobq: stopped; %d of %s ended, nothing is lost\n  go on: %s\n", s.Total-left, count(s.Total, "task"), goOn))
 }

@@ -102,24 +102,50 @@ func TestTimesAndReasonsForPeople(t *testing.T) {
 // ends all the same.
 func TestASecondInterruptWaitsForNoReader(t *testing.T) {
 	t.Parallel()
+	v, stderr := viewUnread(t)
+	v.killed()
+	if got := stderr.String(); !strings.Contains(got, "jobq: killed;") {
+		t.Errorf("standard error is %q, want it to say that the run was killed", got)
+	}
+}
+
+// TestAStopIsToldPastAReaderThatStandsStill: a person who pressed Ctrl-C must not
+// believe that nothing happens.
+func TestAStopIsToldPastAReaderThatStandsStill(t *testing.T) {
+	t.Parallel()
+	v, stderr := viewUnread(t)
+	v.p.command("t1", 1, true)
+	go v.stopping() // it waits for the screen, as whatever else would write
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(stderr.String(), "jobq: SIGTERM was sent to t1;"); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("standard error is %q, want it to say that the run stops", stderr.String())
+		}
+	}
+	if got := stderr.String(); strings.Count(got, "jobq: stopping;") != 1 {
+		t.Errorf("standard error is %q, want the stop told once", got)
+	}
+}
+
+// viewUnread returns a view whose screen waits for a reader of standard output, and
+// what it writes on standard error.
+func viewUnread(t *testing.T) (*runView, *lockedBuffer) {
+	t.Helper()
 	values, err := config.Resolve("run", func(string) (string, bool) { return "", false }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unread, stdout := io.Pipe()
-	defer unread.Close() // frees what still writes
+	t.Cleanup(func() { unread.Close() }) // frees what still writes
 	var stderr lockedBuffer
 	v := newRunView(&app{out: stdout, err: &stderr, values: values}, local.Options{WorkflowID: "w1"}, newProgress([]string{"t1"}, time.Now()))
 	v.begin()
+	v.begun.Store(true)
 	go v.output(local.Line{Task: "t1", Stream: "stdout", Text: strings.Repeat("x", maxHeld)})
 	for v.screen.mu.TryLock() { // until the line is being written
 		v.screen.mu.Unlock()
 		runtime.Gosched()
 	}
-	v.killed()
-	if got := stderr.String(); !strings.Contains(got, "jobq: killed;") {
-		t.Errorf("standard error is %q, want it to say that the run was killed", got)
-	}
+	return v, &stderr
 }
 
 // lockedBuffer is a bytes.Buffer for several goroutines.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -37,13 +38,17 @@ type screen struct {
 	mu       sync.Mutex
 	farewell string
 
-	held []segment
-	size int
+	held   []segment
+	size   int
+	closed bool
+	// untold is why standard output took something not.
+	untold error
 	// shown are the lines of the region on the terminal.
 	shown []string
 
 	stop     chan struct{}
 	done     chan struct{}
+	closing  sync.Once
 	undivert func()
 }
 
@@ -60,6 +65,18 @@ func (w screenWriter) Write(p []byte) (int, error) {
 type segment struct {
 	toErr bool
 	text  []byte
+}
+
+// errFirst orders segments by their stream.
+func errFirst(a, b segment) int {
+	switch {
+	case a.toErr == b.toErr:
+		return 0
+	case a.toErr:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // newScreen returns a running screen over the streams of a, through which log
@@ -132,14 +149,41 @@ func (s *screen) add(toErr bool, line []byte) {
 	}
 }
 
-// close writes what waits and removes the region.
-func (s *screen) close() {
-	s.undivert()
-	close(s.stop)
-	<-s.done
+// urgent writes a line for standard error at once, before what waits for standard
+// output, of which there may be no reader. Where the screen still waits for one after
+// patience it is written past it.
+func (s *screen) urgent(line []byte, patience time.Duration) {
+	var said atomic.Bool
+	past := time.AfterFunc(patience, func() {
+		if said.CompareAndSwap(false, true) {
+			s.err.Write(line) // nobody is left to tell it to
+		}
+	})
+	defer past.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flush(false)
+	if s.closed || !said.CompareAndSwap(false, true) {
+		return
+	}
+	s.held = append(s.held, segment{true, line})
+	if !s.same {
+		slices.SortStableFunc(s.held, errFirst)
+	}
+	s.flush(true)
+}
+
+// close writes what waits and removes the region, once: the end of a verb and a signal
+// that does not wait for it may meet.
+func (s *screen) close() {
+	s.closing.Do(func() {
+		s.undivert()
+		close(s.stop)
+		<-s.done
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closed = true
+		s.flush(false)
+	})
 }
 
 // flush writes what waits and, if wanted, the region below it. s.mu is held. A
@@ -175,7 +219,7 @@ func (s *screen) flush(withRegion bool) {
 		if seg.toErr {
 			s.write(s.err, &b)
 		} else if err := s.write(s.out, &b); err != nil {
-			s.out = io.Discard
+			s.out, s.untold = io.Discard, err
 			b.WriteString(s.farewell)
 			s.write(s.err, &b)
 		}

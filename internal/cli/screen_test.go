@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -121,6 +122,32 @@ func TestScreenWritesNothingTwice(t *testing.T) {
 		lines := strings.Fields(got)
 		if len(lines) != 500 || strings.Contains(got, "\x1b") {
 			t.Errorf("%s has %d lines, want 500 without control sequences", name, len(lines))
+		}
+	}
+}
+
+func TestAnUrgentLineIsWrittenBeforeWhatStandardOutputGets(t *testing.T) {
+	t.Parallel()
+	var both bytes.Buffer
+	for name, tc := range map[string]struct {
+		same bool
+		want string
+	}{
+		"two streams": {false, "first\nurgent\nout\n"},
+		"a terminal":  {true, "first\nout\nurgent\n"},
+	} {
+		both.Reset()
+		s := &screen{out: &both, err: &both, same: tc.same}
+		s.add(true, []byte("first\n"))
+		s.add(false, []byte("out\n"))
+		s.urgent([]byte("urgent\n"), time.Minute)
+		if got := strings.ReplaceAll(both.String(), "\x1b[K", ""); got != tc.want {
+			t.Errorf("%s: written was %q, want %q", name, got, tc.want)
+		}
+		s.closed = true
+		s.urgent([]byte("late\n"), time.Minute)
+		if strings.Contains(both.String(), "late") {
+			t.Errorf("%s: a closed screen writes %q", name, both.String())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -104,12 +105,13 @@ func (a *app) simulate(cmd *cobra.Command, s *simulation) error {
 	if err != nil {
 		return err
 	}
+	out := &answer{to: a.out}
 	if s.print {
 		if !cmd.Flags().Changed("seed") {
 			return fault.New(fault.Invalid, "--print is for the history of one --seed")
 		}
 		for _, p := range personalities {
-			sim.Tell(a.out, sim.Draw(s.seed, p, set))
+			sim.Tell(out, sim.Draw(s.seed, p, set))
 		}
 	}
 	begun := time.Now()
@@ -122,16 +124,16 @@ func (a *app) simulate(cmd *cobra.Command, s *simulation) error {
 		sum.Add(c.Run(time.Now))
 		a.simulated(sum.Histories, int(last-first+1)*len(personalities))
 	}
-	sum.Print(a.out)
+	sum.Print(out)
 	if len(sum.Failures) == 0 {
-		return nil
+		return out.unwritten()
 	}
 	broken := sum.Failures[0]
 	if s.shrink {
 		broken = sim.Shrink(broken, 200)
 	}
-	sim.Explain(a.out, broken)
-	return ended(exitFailed)
+	sim.Explain(out, broken)
+	return cmp.Or(out.unwritten(), error(ended(exitFailed)))
 }
 
 // simulated shows how far the histories are, every fiftieth time.
@@ -152,15 +154,19 @@ func (a *app) forecast(cmd *cobra.Command, name string, s *simulation) error {
 	if err != nil {
 		return err
 	}
-	out, err := sim.Forecast{
+	outlook, err := sim.Forecast{
 		Definition: d, Lasts: s.lasts, Evictions: s.evictions / 100, Workers: s.workers, Slots: s.slots,
 		Histories: s.histories, Seed: s.seed,
 	}.Run(func(done int) { a.simulated(done, s.histories) })
 	if err != nil {
 		return err
 	}
-	out.Print(a.out)
-	if len(out.Failures) > 0 {
+	out := &answer{to: a.out}
+	outlook.Print(out)
+	if err := out.unwritten(); err != nil {
+		return err
+	}
+	if len(outlook.Failures) > 0 {
 		return ended(exitFailed)
 	}
 	return nil

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -108,9 +107,13 @@ func (a *app) printStatus(ctx context.Context, s *session, sum coord.Summary) er
 			return err
 		}
 	}
-	writeSummary(a.out, sum, l, time.Now())
+	if err := a.print(summaryText(sum, l, time.Now())); err != nil {
+		return err
+	}
 	if sum.Tasks != nil {
-		fmt.Fprintln(a.out)
+		if err := a.print(""); err != nil {
+			return err
+		}
 		if err := a.printTasks(sum.Tasks, false); err != nil {
 			return err
 		}
@@ -139,15 +142,20 @@ func statusWord(s coord.Summary, stopped bool) string {
 	}
 }
 
-// writeSummary writes a workflow for people.
-func writeSummary(w io.Writer, s coord.Summary, l liveTasks, now time.Time) {
-	fmt.Fprintf(w, "workflow  %s\nname      %s\nstatus    %s\n", s.WorkflowID, line(s.Name), statusWord(s, l.stopped))
-	fmt.Fprintf(w, "tasks     %d: %s\n", s.Total, liveText(s.Counts, len(l.running), l.more))
-	fmt.Fprintf(w, "created   %s (%s ago)\n", clockText(s.CreatedAt), age(now, s.CreatedAt.Time))
-	fmt.Fprintf(w, "updated   %s (%s ago)\n", clockText(s.UpdatedAt), age(now, s.UpdatedAt.Time))
-	if s.Error != "" {
-		fmt.Fprintf(w, "error     %s\n", line(s.Error))
+// summaryText writes a workflow for people.
+func summaryText(s coord.Summary, l liveTasks, now time.Time) string {
+	lines := []string{
+		"workflow  " + s.WorkflowID,
+		"name      " + line(s.Name),
+		"status    " + statusWord(s, l.stopped),
+		fmt.Sprintf("tasks     %d: %s", s.Total, liveText(s.Counts, len(l.running), l.more)),
+		fmt.Sprintf("created   %s (%s ago)", clockText(s.CreatedAt), age(now, s.CreatedAt.Time)),
+		fmt.Sprintf("updated   %s (%s ago)", clockText(s.UpdatedAt), age(now, s.UpdatedAt.Time)),
 	}
+	if s.Error != "" {
+		lines = append(lines, "error     "+line(s.Error))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func clockText(t coord.Time) string { return t.Local().Format(time.DateTime) }

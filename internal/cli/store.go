@@ -71,8 +71,11 @@ func (a *app) openPlace(ctx context.Context, storage, prefix, kind string, o coo
 		Queues:   a.values.Text(config.Queues), Blobs: a.values.Text(config.Blobs),
 		HTTPPool: a.values.Int(config.HTTPPool),
 	})
+	if err != nil && storage == store.Local {
+		err = homeRemedy(err)
+	}
 	if err != nil {
-		return nil, homeRemedy(storage, err)
+		return nil, err
 	}
 	o.Prefix, o.Queues, o.Inbox, o.Logger = s.place, a.values.Text(config.Queues), s.inbox, a.log
 	s.scheduler = sched.Real{}
@@ -89,11 +92,11 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// homeRemedy gives an error of opening the store of this machine the remedy of
-// somebody who chose its directory: no service is behind it.
-func homeRemedy(storage string, err error) error {
+// homeRemedy gives an error of the store of this machine the remedy of somebody who
+// chose its directory: no service is behind it. Of other errors it would lead astray.
+func homeRemedy(err error) error {
 	e, ok := errors.AsType[*fault.Error](err)
-	if storage != store.Local || !ok || fault.RemedyOf(err) != e.Code().Remedy() {
+	if !ok || fault.RemedyOf(err) != e.Code().Remedy() {
 		return err
 	}
 	switch {

@@ -115,6 +115,9 @@ func (a *app) submit(ctx context.Context, s *session, files []string, id string)
 	}
 	wg.Wait()
 	view.close()
+	if view.untold != nil {
+		errs = append(errs, unwritten(view.untold))
+	}
 	return errors.Join(errs...)
 }
 

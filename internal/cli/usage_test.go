@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 		t.Run(strings.Join(words, "-"), func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			if code := Main(t.Context(), append(words[1:], "--help"), nil, &stdout, &stderr, nil); code != exitDone {
+			if code := Main(t.Context(), nil, append(words[1:], "--help"), nil, &stdout, &stderr, nil); code != exitDone {
 				t.Fatalf("%s --help = exit code %d, stderr %q", c.CommandPath(), code, stderr.String())
 			}
 			golden(t, filepath.Join("testdata", "usage", strings.Join(words, "-")+".golden"), stdout.String())
@@ -162,6 +162,23 @@ func readDocument(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(body)
+}
+
+// TestEveryAnswerIsTriedWhereItCannotBeWritten holds the script full.txtar to the verbs.
+func TestEveryAnswerIsTriedWhereItCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "full.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := []string{"watch", "coordinator", "worker", "output set"} // they have no answer
+	for _, c := range commands(t) {
+		path := strings.TrimPrefix(c.CommandPath(), "jobq ")
+		tried := strings.Contains(string(script), "sh full.sh "+path+" ") || strings.Contains(string(script), "sh full.sh "+path+"\n")
+		if c.HasParent() && c.Runnable() && !c.HasSubCommands() && !tried && !slices.Contains(silent, path) {
+			t.Errorf("full.txtar does not try `jobq %s`", path)
+		}
+	}
 }
 
 func TestExitCodeOfEveryFault(t *testing.T) {

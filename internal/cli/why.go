@@ -76,7 +76,9 @@ func (a *app) printWhy(w whyAnswer) error {
 		}
 		t.add(r.at.Local().Format(momentForm), r.from, r.to, r.because, attempt)
 	}
-	fmt.Fprintln(a.out)
+	if err := a.print(""); err != nil {
+		return err
+	}
 	return printTable(a.out, t)
 }
 

@@ -125,7 +125,7 @@ func (a *app) work(ctx context.Context, storage string, queues []string) (err er
 	err = w.Run(serving)
 	a.log.Info("worker stopped", "because", cmp.Or(causeText(serving), "nothing was left to do"))
 	if n := int(unwritten.Load()); n > 0 {
-		return errors.Join(unwrittenError(n), homeRemedy(storage, err))
+		return errors.Join(unwrittenError(n), err)
 	}
 	if err == nil && errors.Is(context.Cause(serving), errFailures) {
 		err = fault.Wrap(fault.Unavailable, errFailures, "the worker gave up").WithRemedy("look at the failed tasks: `jobq tasks --status failed`")

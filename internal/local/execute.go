@@ -60,7 +60,7 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	}
 	store, err := local.Open(ctx, local.Options{Home: o.Home, Prefix: o.Prefix, Kind: "run", Logger: o.Logger})
 	if err != nil {
-		return coord.Summary{}, err
+		return coord.Summary{}, HomeError{err}
 	}
 	r := &run{o: o, home: store, trouble: &trouble{tell: o.OnTrouble}, ended: make(chan struct{})}
 	r.store = r.trouble.watch(store.Port())
@@ -70,6 +70,15 @@ func Execute(ctx context.Context, o Options) (coord.Summary, error) {
 	}
 	return sum, err
 }
+
+// HomeError is that Options.Home could not be opened. What else Execute fails with is not
+// for the choice of the home.
+type HomeError struct{ Cause error }
+
+func (e HomeError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the error of the store.
+func (e HomeError) Unwrap() error { return e.Cause }
 
 // run is one Execute.
 type run struct {
@@ -109,6 +118,9 @@ func (r *run) execute(ctx context.Context) (coord.Summary, error) {
 	}
 	if err := r.begin(ctx, namespace); err != nil {
 		return coord.Summary{}, err
+	}
+	if r.o.OnBegun != nil {
+		r.o.OnBegun()
 	}
 	sum, err := r.c.Status(ctx, r.o.WorkflowID)
 	if err != nil || endedStatus(sum.Status) {

@@ -34,8 +34,10 @@ type Options struct {
 	// worker.DefaultKillTimeout, below 0 that SIGKILL never follows.
 	KillTimeout time.Duration
 
-	// OnHeld is told once which process runs the workflow where it is not ours yet.
-	OnHeld func(port.Member)
+	// OnHeld is told once which process runs the workflow where it is not ours yet, and
+	// OnBegun once that it is stored and ours.
+	OnHeld  func(port.Member)
+	OnBegun func()
 	// OnChange is told of every saved change of the workflow, as coord.Options says.
 	OnChange func(coord.Notice)
 	// OnCommand is told that the command of an attempt begins or has ended, from
