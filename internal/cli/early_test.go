@@ -49,7 +49,7 @@ func TestAStopBeforeTheRunIsSeenSaysHowItStands(t *testing.T) {
 			if tc.stored != nil {
 				storeRun(t, home, tc.stored, tc.held)
 			}
-			o, err := a.localOptions()
+			o, err := a.localOptions(runFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}
