@@ -27,7 +27,7 @@ func (l *ledger) moment() uint64 {
 }
 
 // acknowledge notes that the caller of o was told of success. A submission has no id
-// in the state: what it did is that a life began.
+// in the state: it stands at the epoch of the life that it began or found.
 func (l *ledger) acknowledge(o *order) {
 	o.acknowledged = true
 	if o.kind != "submit" {
@@ -35,8 +35,8 @@ func (l *ledger) acknowledge(o *order) {
 	}
 	wf := l.workflow(o.wf)
 	wf.acknowledged = true
-	if wf.s != nil && wf.born > o.given {
-		o.applied, o.epoch = true, wf.s.BornEpoch
+	if wf.s != nil {
+		o.applied, o.epoch = true, wf.s.Epoch
 	}
 }
 
