@@ -291,7 +291,7 @@ func (c *Coordinator) enqueueCommand(ctx context.Context, m msg.Command, cause e
 		}
 	}
 	return engine.Answer{}, fault.Wrap(fault.Unavailable, cause, "queued, not confirmed").
-		WithRemedy("the command is durable and will be applied; look at the status in a moment")
+		WithRemedy("the command is durable and will be decided; look at the status in a moment")
 }
 
 // commandEvent turns a command of the wire into an event of the engine.

@@ -170,7 +170,8 @@ const joinPatience = 5 * time.Second
 // beginLife stores the definition and the first state of a life of the id:
 // activated and judged, so that whoever loads it finds its intents.
 func (c *Coordinator) beginLife(ctx context.Context, s Submission, p *plan, previous *state.Workflow, tag port.Tag) (*job, error) {
-	first := engine.Begin(p.Plan, s.ID, p.hash, previous, c.sched.Now().UTC())
+	// The state keeps milliseconds: the first row must have no others.
+	first := engine.Begin(p.Plan, s.ID, p.hash, previous, c.sched.Now().UTC().Truncate(time.Millisecond))
 	first.Namespace = s.Namespace
 	if err := c.storeDefinition(ctx, first, s.Definition, p); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func differs(row port.Row, wf *workflow) string {
 		return fmt.Sprintf("the counts are %+v, a recount gives %+v", row.Counts, want)
 	case row.Epoch != s.Epoch:
 		return fmt.Sprintf("the epoch is %d, the state has %d", row.Epoch, s.Epoch)
-	case row.CreatedAt.UnixMilli() != s.CreatedAt.UnixMilli():
+	case !row.CreatedAt.Equal(s.CreatedAt):
 		return fmt.Sprintf("the creation is %v, the state has %v", row.CreatedAt, s.CreatedAt)
 	case row.Name != d.Name:
 		return fmt.Sprintf("the name is %q, the definition has %q", row.Name, d.Name)
