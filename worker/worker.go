@@ -133,7 +133,8 @@ func New(c Config) (*Worker, error) {
 	if helper == "" {
 		program, err := os.Executable()
 		if err != nil {
-			return nil, fault.Wrap(fault.Unavailable, err, "the running program cannot be found")
+			return nil, fault.Wrap(fault.Unavailable, err, "the running program cannot be found").
+				WithRemedy("mount /proc: by it the program finds itself")
 		}
 		helper = program
 	}

@@ -17,6 +17,8 @@ const tellAgain = 30 * time.Second
 // without a word. Safe for concurrent use.
 type trouble struct {
 	tell func(error)
+	// telling keeps what is told in order. It may be held for long: somebody reads it.
+	telling sync.Mutex
 
 	mu   sync.Mutex
 	last error
@@ -34,24 +36,42 @@ func (t *trouble) watch(s *port.Store) *port.Store {
 
 // note takes what became of a write and returns it.
 func (t *trouble) note(err error) error {
-	transient := err != nil && fault.CodeOf(err).Transient()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch now := time.Now(); {
-	case transient:
-		t.last = err
-		if t.tell != nil && (t.told.IsZero() || now.Sub(t.told) >= tellAgain) {
-			t.told = now
-			t.tell(err)
-		}
-	case err == nil && t.last != nil:
-		t.last = nil
-		if t.tell != nil {
-			t.told = time.Time{}
-			t.tell(nil)
-		}
+	if t.quiet(err) {
+		return err
+	}
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	if t.news(err) && t.tell != nil {
+		t.tell(err)
 	}
 	return err
+}
+
+// quiet reports whether err says nothing that could be told.
+func (t *trouble) quiet(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return err == nil && t.last == nil || err != nil && !fault.CodeOf(err).Transient()
+}
+
+// news keeps err and reports whether it is to be told.
+func (t *trouble) news(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err != nil:
+		t.last = err
+		if !t.told.IsZero() && now.Sub(t.told) < tellAgain {
+			return false
+		}
+		t.told = now
+	case t.last == nil:
+		return false // another write has told it
+	default:
+		t.last, t.told = nil, time.Time{}
+	}
+	return true
 }
 
 // present returns the error of the last write, if the store did not take it.

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +86,23 @@ func TestAStopThatTheStoreHoldsUpIsTold(t *testing.T) {
 			t.Error("told of a stop that is over")
 		}
 	})
+}
+
+// What the store refuses is known also while nobody reads what is told of it: a stop
+// asks for it.
+func TestTroubleIsKnownWhileItIsBeingTold(t *testing.T) {
+	t.Parallel()
+	told, read := make(chan error), make(chan struct{})
+	tr := &trouble{tell: func(err error) { told <- err; <-read }}
+	full := fault.New(fault.Unavailable, "the disk is full")
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = tr.note(full) })
+	if got := <-told; got != full {
+		t.Errorf("told was %v, want %v", got, full)
+	}
+	if got := tr.present(); got != full {
+		t.Errorf("present = %v while it is told, want %v", got, full)
+	}
+	close(read)
+	wg.Wait()
 }
