@@ -33,6 +33,8 @@ type order struct {
 	// applied says that a stored state remembers it, kept that one has its answer, which
 	// may be a refusal.
 	applied, kept bool
+	// joined says that a submission found its workflow.
+	joined bool
 	// epoch is the one that it began.
 	epoch uint64
 	// queued says that the inbox took a copy, lost that the copy was lost there, and

@@ -36,7 +36,7 @@ func (l *ledger) acknowledge(o *order) {
 	wf := l.workflow(o.wf)
 	wf.acknowledged = true
 	if wf.s != nil {
-		o.applied, o.epoch = true, wf.s.Epoch
+		o.applied, o.epoch, o.joined = true, wf.s.Epoch, wf.born < o.given
 	}
 }
 
@@ -92,12 +92,16 @@ func (l *ledger) judgeOrders() {
 
 // judgeLater wants an order that its caller left without an answer not to be carried
 // out after one that was given later and acknowledged. The copy in the inbox is not
-// bound: its caller was told of it.
+// bound: its caller was told of it. A submission that found its workflow is no command,
+// but no purge may take that away.
 func (l *ledger) judgeLater(left *order) {
 	if left.left == 0 || !left.applied || left.queued {
 		return
 	}
 	for _, o := range l.orders {
+		if o.joined && left.kind != "purge" {
+			continue
+		}
 		if o.wf == left.wf && o.given > left.left && o.acknowledged && o.applied && o.epoch < left.epoch {
 			l.w.violate("what was left is not done later", "%s, which its caller had left, began epoch %d after %s had begun epoch %d", left, left.epoch, o, o.epoch)
 		}
