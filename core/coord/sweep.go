@@ -114,15 +114,14 @@ func (c *Coordinator) finishClaim(ctx context.Context, d port.Due) error {
 		return fault.Wrapf(fault.Corrupt, err, "the claim row %s cannot be read", d.Key)
 	}
 	var rows, err error
-	switch m.Kind {
-	case kindSubmit:
-		rows, err = c.finishSubmit(ctx, m.Command)
-	case kindPurge:
+	if m.Kind == kindPurge {
 		// One that has begun has a tombstone. Else nothing of it is there, and the workflow
 		// may be what a submission was told since: no epoch is the right one.
 		m.Epoch = math.MaxUint64
-		fallthrough
-	default:
+	}
+	if m.Kind == kindSubmit {
+		rows, err = c.finishSubmit(ctx, m.Command)
+	} else {
 		_, rows, err = c.applyCommand(ctx, &item{inbox: msg.Inbox{Command: &m.Command}, epoch: m.Epoch}, c.sched.Now())
 	}
 	switch {

@@ -61,13 +61,17 @@ func (l Related) String() string {
 type Explainer struct {
 	r   *Run
 	now time.Time
-	// origins of upstream_failed tasks that were looked at. Equal ones are shared.
-	origins map[int32][]int32
+	// ways keep, of upstream_failed tasks that were looked at, the task to go on from
+	// where but one parent did not succeed.
+	ways map[int32]int32
+	// seen holds, of each task, the number of the last walk that met it.
+	seen []int32
+	walk int32
 }
 
 // NewExplainer returns an Explainer of r at the time now.
 func NewExplainer(r *Run, now time.Time) *Explainer {
-	return &Explainer{r: r, now: now, origins: map[int32][]int32{}}
+	return &Explainer{r: r, now: now, ways: map[int32]int32{}}
 }
 
 // Explain says why the task at position t is where it is.
@@ -136,7 +140,7 @@ func (r *Run) explainParked(t int32, now time.Time) string {
 	var text string
 	until := r.s.NotBefore[t]
 	switch {
-	case until > now.UnixMilli():
+	case early(until, now):
 		text = "waits until " + clock(until) + " before the next attempt"
 	case !r.slotFree():
 		text = fmt.Sprintf("waits for a slot: max_parallelism, %d of %d are used", r.active.len(), r.plan.limit)
@@ -177,49 +181,66 @@ func (x *Explainer) explainUpstream(t int32, e *Explanation) {
 // begun returns the failed and cancelled ancestors of upstream_failed task t
 // that are reached through upstream_failed tasks alone.
 func (x *Explainer) begun(t int32) []int32 {
-	todo := []int32{t}
+	if x.seen == nil {
+		x.seen = make([]int32, x.r.plan.Len())
+	}
+	x.walk++
+	var found []int32
+	todo := []int32{x.way(t)}
 	for len(todo) > 0 {
-		t := todo[len(todo)-1]
-		if before := len(todo); x.origins[t] == nil {
+		t, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		switch {
+		case x.seen[t] == x.walk:
+		case x.r.s.TaskStatus[t] != state.UpstreamFailed:
+			found = append(found, t)
+		default:
 			for _, p := range x.r.plan.graph.Parents(int(t)) {
-				if x.r.s.TaskStatus[p] == state.UpstreamFailed && x.origins[p] == nil {
-					todo = append(todo, p)
+				if x.r.s.TaskStatus[p].Unsuccessful() {
+					todo = append(todo, x.way(p))
 				}
 			}
-			if len(todo) > before {
-				continue // it is its turn again after them
-			}
-			x.origins[t] = x.merged(t)
 		}
-		todo = todo[:len(todo)-1]
+		x.seen[t] = x.walk
 	}
-	return x.origins[t]
+	slices.Sort(found)
+	return found
 }
 
-// merged returns the origins of t, whose parents have theirs. It is not nil.
-func (x *Explainer) merged(t int32) []int32 {
-	var last []int32
-	all := []int32{}
+// way returns the ancestor of t through which all goes that keeps t from running: the
+// next one of which several parents did not succeed, or that failed itself. Chains are
+// walked once.
+func (x *Explainer) way(t int32) int32 {
+	var chain []int32
+	for x.r.s.TaskStatus[t] == state.UpstreamFailed {
+		if far, ok := x.ways[t]; ok {
+			t = far
+			break
+		}
+		only, ok := x.onlyParent(t)
+		if !ok {
+			break
+		}
+		chain, t = append(chain, t), only
+	}
+	for _, passed := range chain {
+		x.ways[passed] = t
+	}
+	return t
+}
+
+// onlyParent returns the parent of t that did not succeed, if there is one such.
+func (x *Explainer) onlyParent(t int32) (only int32, ok bool) {
 	for _, p := range x.r.plan.graph.Parents(int(t)) {
-		switch status := x.r.s.TaskStatus[p]; {
-		case status == state.UpstreamFailed:
-			// Mostly all parents share the origins of one ancestor.
-			if of := x.origins[p]; !same(of, last) {
-				last, all = of, append(all, of...)
-			}
-		case status.Unsuccessful():
-			all = append(all, p)
+		if !x.r.s.TaskStatus[p].Unsuccessful() {
+			continue
 		}
+		if ok {
+			return 0, false
+		}
+		only, ok = p, true
 	}
-	if len(all) == len(last) && len(last) > 0 {
-		return last
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return only, ok
 }
-
-// same reports whether two lists are one in memory.
-func same(a, b []int32) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func (r *Run) open(t int32) bool { return !r.s.TaskStatus[t].Terminal() }
 

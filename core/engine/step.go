@@ -194,7 +194,7 @@ func (r *Run) fill() {
 			r.parked.next()
 			continue
 		}
-		if r.early(head.until) {
+		if early(head.until, r.now) {
 			return
 		}
 		r.parked.next()
@@ -202,10 +202,10 @@ func (r *Run) fill() {
 	}
 }
 
-// early reports whether a back-off has not ended. One that ends long after the
+// early reports whether a back-off that ends at until has not ended now. One that ends long after the
 // longest that could begin now was given by a clock far ahead: nobody waits for that.
-func (r *Run) early(until int64) bool {
-	return until > r.now.UnixMilli() && until <= r.now.Add(2*lastGiveBack).UnixMilli()
+func early(until int64, now time.Time) bool {
+	return until > now.UnixMilli() && until <= now.Add(2*lastGiveBack).UnixMilli()
 }
 
 // number turns parked task t into an intent: from here on its message may exist.
