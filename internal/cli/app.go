@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"os"
@@ -36,8 +37,8 @@ type app struct {
 	// onKill holds what a verb does before the process ends at once, if it is more
 	// than to say so.
 	onKill atomic.Pointer[func()]
-	// stopsSlowly says that commands are given time after a stop, which the verb bounds.
-	stopsSlowly atomic.Bool
+	// slow is the part of the verb in which commands are given time after a stop.
+	slow slowPart
 	// unread says that nobody seems to read what we write.
 	unread atomic.Bool
 }
@@ -171,18 +172,73 @@ func shellQuote(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
+// slowPart is a part of a verb that itself bounds what it does after a stop. What is
+// written in it, but for log lines, must be bounded too.
+type slowPart struct {
+	mu    sync.Mutex
+	lasts bool
+	ended time.Time
+}
+
+// begin begins the part; the returned function ends it.
+func (p *slowPart) begin() (end func()) {
+	p.set(true)
+	return func() { p.set(false) }
+}
+
+func (p *slowPart) set(lasts bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lasts, p.ended = lasts, time.Now()
+}
+
+// since returns how long ago the part ended, 0 while it lasts.
+func (p *slowPart) since() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lasts {
+		return 0
+	}
+	return time.Since(p.ended)
+}
+
 // diversion is where log lines go: to standard error, or while a screen owns
 // that, through the screen.
 type diversion struct {
+	// late ends when a line may not hold up the verb any longer; nil is never.
+	late <-chan struct{}
+
 	mu sync.Mutex
 	to io.Writer
+	// unread says that a line was not taken then: no further one is tried.
+	unread bool
 }
 
 // Write implements io.Writer.
 func (d *diversion) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.to.Write(p)
+	if d.unread {
+		return 0, os.ErrDeadlineExceeded
+	}
+	line, to := bytes.Clone(p), d.to // what is not taken outlasts us
+	written := make(chan error, 1)
+	go func() {
+		_, err := to.Write(line)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return len(p), err
+	case <-d.late:
+	}
+	select {
+	case err := <-written:
+		return len(p), err
+	case <-time.After(lastLines):
+		d.unread = true
+		return 0, os.ErrDeadlineExceeded
+	}
 }
 
 func (d *diversion) divert(to io.Writer) {

@@ -51,6 +51,7 @@ func (a *app) coordinate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
+	defer a.slow.begin()()
 	me, leave, err := a.join(ctx, s, member(kindCoordinator))
 	if err != nil {
 		return err

@@ -22,7 +22,9 @@ type standing struct {
 // interruptedEarly says how a run stands that a stop met while it was being submitted or
 // while another process had it.
 func (a *app) interruptedEarly(ctx context.Context, o local.Options, v *runView, f runFlags) error {
+	end := a.slow.begin()
 	now, err := a.lookAgain(context.WithoutCancel(ctx), o)
+	end()
 	switch {
 	case fault.Is(err, fault.NotFound) && o.Definition != nil:
 		a.tell("jobq: interrupted; nothing was submitted\n")

@@ -21,10 +21,13 @@ import (
 // the commands, as after any other death.
 func Main(ctx context.Context, again <-chan struct{}, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env)}
+	late, hurry := context.WithCancel(context.Background())
+	defer hurry()
+	a.logs.late = late.Done()
 	done := make(chan int, 1)
 	go func() { done <- a.main(ctx, args) }()
 	stopped := ctx.Done()
-	var late <-chan time.Time
+	var due <-chan time.Time
 	for {
 		select {
 		case code := <-done:
@@ -33,13 +36,16 @@ func Main(ctx context.Context, again <-chan struct{}, args []string, stdin io.Re
 			a.killed()
 			return exitInterrupted
 		case <-stopped:
-			stopped, late = nil, time.After(readTime)
-		case <-late:
-			if !a.stopsSlowly.Load() {
-				a.unread.Store(true)
-				a.tell("jobq: interrupted\n")
-				return exitInterrupted
+			stopped, due = nil, time.After(readTime)
+		case <-due:
+			hurry()
+			if left := readTime - a.slow.since(); left > 0 {
+				due = time.After(left)
+				continue
 			}
+			a.unread.Store(true)
+			a.tell("jobq: interrupted\n")
+			return exitInterrupted
 		}
 	}
 }

@@ -108,7 +108,6 @@ func (a *app) command(v verb) *cobra.Command {
 		if err := a.configure(topVerb(cmd), settingFlags(cmd), v.service); err != nil {
 			return err
 		}
-		a.stopsSlowly.Store(v.service)
 		a.tellPlace = v.group == groupCommand || v.group == groupService
 		return v.run(cmd, args)
 	}

@@ -168,9 +168,8 @@ func (a *app) slots(wished int) int {
 
 // The reasons for which a stop comes to no end.
 var (
-	errStuck  error = fault.New(fault.Unavailable, "the store does not take what must be written")
-	errUnread error = fault.New(fault.Unavailable, "nobody reads what the run prints").
-			WithRemedy("let whoever reads it go on, or print to a file, and go on with `jobq run --resume ID`")
+	errStuck  = fault.New(fault.Unavailable, "the store does not take what must be written")
+	errUnread = fault.New(fault.Unavailable, "nobody reads what the run prints")
 )
 
 // execute runs o under a view and reports how it ended.
@@ -183,38 +182,23 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 	o.OnStuck = func(why error) { stuck <- why }
 	defer ignoreBrokenPipes()()
 	v.begin()
-	a.stopsSlowly.Store(true)
 	killed := v.killed
 	a.onKill.Store(&killed)
-	unhook := context.AfterFunc(ctx, v.stopping)
-	var sum coord.Summary
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		sum, err = local.Execute(ctx, o)
-	}()
-	select {
-	case <-done:
-	case why := <-stuck:
-		// Nobody waits for Execute: the process ends now, its guardian ends the commands,
-		// and what cannot be written down is begun again by the next process.
-		if !v.closeWithin(lastLines) {
-			why = cmp.Or(why, errUnread)
-		}
-		why = cmp.Or(why, errStuck)
-		if ctx.Err() == nil {
-			return homeRemedy(why)
-		}
-		v.overdue(why)
+	end := a.slow.begin()
+	r := v.carryOut(ctx, o, stuck)
+	end()
+	switch {
+	case r.stuck != nil && ctx.Err() == nil:
+		return homeRemedy(r.stuck)
+	case r.stuck != nil:
+		v.overdue(r.stuck)
 		return ended(exitInterrupted)
-	}
-	unhook()
-	if !v.closeBefore(ctx) {
+	case r.unread:
 		v.unread()
 		return ended(exitInterrupted)
 	}
 
+	sum, err := r.sum, r.err
 	interrupted := fault.Is(err, fault.Canceled) && ctx.Err() != nil
 	if err != nil && !interrupted {
 		if o.Retry {
@@ -240,6 +224,40 @@ func (a *app) execute(ctx context.Context, o local.Options, p *progress, f runFl
 		return ended(exitInterrupted)
 	}
 	return endedAs(sum)
+}
+
+// carriedOut is what became of a run.
+type carriedOut struct {
+	sum coord.Summary
+	err error
+	// stuck is why its end was not waited for, nil where it was.
+	stuck error
+	// unread says that nobody read its last lines.
+	unread bool
+}
+
+// carryOut runs o and closes the view.
+func (v *runView) carryOut(ctx context.Context, o local.Options, stuck <-chan error) carriedOut {
+	unhook := context.AfterFunc(ctx, v.stopping)
+	var r carriedOut
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.sum, r.err = local.Execute(ctx, o)
+	}()
+	select {
+	case <-done:
+		unhook()
+		r.unread = !v.closeBefore(ctx)
+		return r
+	case why := <-stuck:
+		// Nobody waits for Execute: the process ends now, its guardian ends the commands,
+		// and what cannot be written down is begun again by the next process.
+		if !v.closeWithin(lastLines) {
+			why = cmp.Or[error](why, errUnread.WithRemedy("let whoever reads it go on, or print to a file, and go on with `"+v.resumeLine()+"`"))
+		}
+		return carriedOut{stuck: cmp.Or[error](why, errStuck)}
+	}
 }
 
 // runRemedy gives the error of a run the remedy of homeRemedy, if it is one of the home.

@@ -315,6 +315,7 @@ func (v *runView) waitedFor() string {
 // killed closes the screen and answers the second Ctrl-C.
 func (v *runView) killed() {
 	v.closeWithin(lastLines)
+	v.a.unread.Store(true) // perhaps of standard error
 	if !v.begun.Load() {
 		v.a.tell(fmt.Sprintf("jobq: killed before run %s had begun here\n", v.o.WorkflowID))
 		return

@@ -120,6 +120,7 @@ func (a *app) work(ctx context.Context, storage string, queues []string) (err er
 	if err != nil {
 		return err
 	}
+	defer a.slow.begin()()
 	defer context.AfterFunc(serving, func() { a.sayStopping(serving) })()
 	a.log.Info("worker runs", obs.KeyPrefix, s.place, obs.KeyQueue, queues, obs.KeyVersion, version())
 	err = w.Run(serving)

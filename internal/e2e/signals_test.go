@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +32,7 @@ func (h *home) serving(verb string) []string {
 	}
 	h.mustRun(0, "submit", file, "--id", "w", "--quiet")
 	coordinator := h.command(context.WithoutCancel(h.t.Context()), "coordinator", "--quiet")
-	if err := coordinator.Start(); err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() { coordinator.Process.Kill(); coordinator.Wait() })
+	h.start(coordinator)
 	return []string{"worker", "local/cpu", "--max-idle-backoff", "100ms", "--quiet"}
 }
 
@@ -55,13 +55,20 @@ func (h *home) has(name string) bool {
 	return err == nil
 }
 
-// start starts cmd, which must not be left behind.
+// start starts cmd, which must not be left behind and has patience to end: to wait for
+// it has a bound.
 func (h *home) start(cmd *exec.Cmd) {
 	h.t.Helper()
+	cmd.WaitDelay = 10 * time.Second // for what others still hold of its output
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	stuck := time.AfterFunc(patience, func() {
+		if cmd.Process.Kill() == nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // if it leads a group, as timeout(1) does
+		}
+	})
+	h.t.Cleanup(func() { stuck.Stop(); cmd.Process.Kill(); cmd.Wait() })
 }
 
 func signalOnce(t *testing.T, cmd *exec.Cmd, s os.Signal) {
@@ -163,17 +170,22 @@ func TestAStopWaitsForAReaderNoLongerThanItSays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		command string
+		flags   []string
 		// until waits for the moment of the stop.
 		until func(*home)
 		says  []string
 	}{
-		"a task that writes": {"trap '' TERM; touch started; exec yes", func(h *home) { h.wait("started") }, []string{
+		"a task that writes": {"trap '' TERM; touch started; exec yes", nil, func(h *home) { h.wait("started") }, []string{
 			"jobq: stopping; Ctrl-C again kills;",
 			"jobq: ended without what could not be written down (nobody reads what the run prints); those tasks run again",
 		}},
-		"a run that has ended": {"echo once", func(h *home) { h.awaitRun("w") }, []string{
+		"a run that has ended": {"echo once", nil, func(h *home) { h.awaitRun("w") }, []string{
 			"jobq: nobody reads what the run prints; waiting for a reader up to 10s",
 			"jobq: ended while nobody reads what it prints; how the run stands: jobq status w",
+		}},
+		"the result of a stopped run": {"touch started; exec sleep 600", []string{"--json"}, func(h *home) { h.wait("started") }, []string{
+			"jobq: stopped; 0 of 1 task ended, nothing is lost",
+			"jobq: interrupted",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,14 +199,12 @@ func TestAStopWaitsForAReaderNoLongerThanItSays(t *testing.T) {
 			defer unread.Close()
 			fill(t, stdout)
 			var stderr lines
-			cmd := h.command(t.Context(), "run", file, "--id", "w", "--kill-timeout", "2s", "--quiet")
+			cmd := h.command(t.Context(), append([]string{"run", file, "--id", "w", "--kill-timeout", "2s", "--quiet"}, tc.flags...)...)
 			cmd.Stdout, cmd.Stderr = stdout, &stderr
 			h.start(cmd)
 			stdout.Close()
 			tc.until(h)
 			signalOnce(t, cmd, syscall.SIGTERM)
-			stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-			defer stuck.Stop()
 			cmd.Wait()
 			if got := cmd.ProcessState.ExitCode(); got != 130 {
 				t.Errorf("the run ended with %d, want 130", got)
@@ -205,6 +215,72 @@ func TestAStopWaitsForAReaderNoLongerThanItSays(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAServiceStopsThoughNobodyReadsItsLog has what reads the log stand still.
+func TestAServiceStopsThoughNobodyReadsItsLog(t *testing.T) {
+	t.Parallel()
+	for verb, tc := range map[string]struct {
+		command string
+		// last is the last line that is read.
+		last string
+	}{
+		"worker":      {"worker local/cpu --max-idle-backoff 100ms", "task started"},
+		"coordinator": {"coordinator", "coordinator runs"},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			if verb == "worker" {
+				h.serving(verb)
+			}
+			cmd := h.command(t.Context(), strings.Fields(tc.command)...)
+			log := h.fifo("log")
+			cmd.Stderr = h.fifo("log")
+			h.start(cmd)
+			h.read(log, tc.last)
+			if verb == "worker" {
+				h.wait("started")
+			}
+			fill(t, log)
+			signalOnce(t, cmd, syscall.SIGTERM)
+			cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != 0 || verb == "worker" && !h.has("graced") {
+				t.Errorf("the %s ended with %d, want 0; its task had its time: %t", verb, got, h.has("graced"))
+			}
+		})
+	}
+}
+
+// fifo opens both ends of a pipe that has a name.
+func (h *home) fifo(name string) *os.File {
+	h.t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := syscall.Mkfifo(path, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+		h.t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// read reads from a pipe until it has seen text.
+func (h *home) read(pipe *os.File, text string) {
+	h.t.Helper()
+	if err := pipe.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		h.t.Fatal(err)
+	}
+	var got []byte
+	for part := make([]byte, 4096); !bytes.Contains(got, []byte(text)); {
+		n, err := pipe.Read(part)
+		if err != nil {
+			h.t.Fatalf("%q did not come: %v\n%s", text, err, got)
+		}
+		got = append(got, part[:n]...)
 	}
 }
 
