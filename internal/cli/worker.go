@@ -159,7 +159,7 @@ func causeText(ctx context.Context) string {
 func (a *app) workerConfig(s *session, queues []string, onEvent func(protocol.Event)) worker.Config {
 	v := a.values
 	return worker.Config{
-		Store: s.store, Prefix: s.place, Inbox: s.inbox, Queues: queues, Slots: a.slots(v.Int(config.Slots)), Logger: a.log,
+		Store: s.store, Prefix: s.place, Inbox: s.inbox, Queues: queues, Slots: v.Int(config.Slots), Logger: a.log,
 		Visibility: v.Duration(config.TaskVisibility), KillTimeout: a.killTimeout(), IdleTimeout: v.Duration(config.IdleTimeout),
 		MaxIdleBackoff: v.Duration(config.MaxIdleBackoff), CancelPollInterval: v.Duration(config.CancelPoll),
 		CompletionSendMaxAttempts: v.Int(config.SendAttempts), OnEvent: onEvent, Output: a.logOutput, EndPatience: a.endPatience(),
