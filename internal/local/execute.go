@@ -21,6 +21,7 @@ import (
 	"jobq/core/sched"
 	"jobq/store/local"
 	"jobq/worker"
+	"jobq/worker/logs"
 	"jobq/worker/protocol"
 )
 
@@ -35,9 +36,9 @@ const (
 	// guardianTime is how long the guardian of a killed run may need to end what
 	// was still running; until then the run counts as alive.
 	guardianTime = 3 * time.Second
-	// stuckAfter is how long a stop may take beyond the kill timeout: what then
-	// still waits waits for the store.
-	stuckAfter = 10 * time.Second
+	// stuckAfter is how long a stop may take beyond the kill timeout, with the end of
+	// a log that the store does not take: what then still waits waits for the store.
+	stuckAfter = logs.CloseBound + 10*time.Second
 	ownRetry   = 25 * time.Millisecond
 	// patientTries is how often a run is asked for before a person is told who has
 	// it: one that was just killed is free sooner.

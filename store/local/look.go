@@ -31,14 +31,18 @@ func openToLook(ctx context.Context, o Options, refused error) (*Store, error) {
 }
 
 func (s *Store) openToLook(ctx context.Context, refused error) (err error) {
-	if s.root, err = os.OpenRoot(s.home); err != nil {
+	s.root, err = os.OpenRoot(s.home)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return refused // there is nothing to look at
+	}
+	if err != nil {
 		return unreadable(err, s.home)
 	}
 	s.live = &liveFile{id: newProcessID(), root: s.root}
 	s.findFiles()
 	file, err := s.root.Open(databaseFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return refused // there is nothing to look at
+		return refused
 	}
 	if err != nil {
 		return unreadable(err, filepath.Join(s.home, databaseFile))

@@ -2,6 +2,7 @@ package logs_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobq/core/fault"
 	"jobq/worker/logs"
 )
 
@@ -22,6 +24,8 @@ type store struct {
 	data  bytes.Buffer
 	calls int
 	away  bool
+	// why is what it says while it is away; nil means that it gave no answer.
+	why error
 }
 
 func (s *store) Append(_ context.Context, _ string, data []byte) error {
@@ -29,7 +33,7 @@ func (s *store) Append(_ context.Context, _ string, data []byte) error {
 	defer s.mu.Unlock()
 	s.calls++
 	if s.away {
-		return errors.New("no answer")
+		return cmp.Or(s.why, error(fault.New(fault.Unavailable, "no answer")))
 	}
 	s.data.Write(data)
 	return nil
@@ -236,6 +240,42 @@ func TestTheEndOfALogIsNotWaitedForWhereTheStoreHangs(t *testing.T) {
 			t.Error("Close = nil, want the error of the store")
 		}
 		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// A log that can never be stored does not hold the report.
+func TestTheEndOfALogThatIsRefusedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, why := range []error{fault.New(fault.Denied, "no right"), fault.New(fault.Invalid, "no such name"), errors.New("odd")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := store{away: true, why: why}
+			stream := logs.New(t.Context(), &s, "log", nil)
+			fmt.Fprintln(stream.Writer("stdout"), "some output")
+			began := time.Now()
+			if err := stream.Close(); !errors.Is(err, why) {
+				t.Errorf("Close = %v, want %v", err, why)
+			}
+			if took, calls := time.Since(began), s.called(); took > 0 || calls != 1 {
+				t.Errorf("Close took %v and %d calls for %v, want one", took, calls, why)
+			}
+		})
+	}
+}
+
+// What the store is asked for when the command ends is part of what its end may take.
+func TestTheEndOfALogWaitsForACallThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stream := logs.New(t.Context(), hanging{}, "log", nil)
+		fmt.Fprintln(stream.Writer("stdout"), "some output")
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		if err := stream.Close(); err == nil {
+			t.Error("Close = nil, want the error of the store")
+		}
+		if took := time.Since(began); took > logs.CloseBound {
 			t.Errorf("Close took %v", took)
 		}
 	})
