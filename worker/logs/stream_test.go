@@ -329,10 +329,14 @@ func TestTheEndOfALogOutlastsALongOutage(t *testing.T) {
 		first.set(false)
 		other := logs.New(t.Context(), &store{}, "log", nil)
 		fmt.Fprintln(other.Writer("stdout"), "something")
-		if err := late.Close(other); err != nil {
-			t.Fatal(err)
+		if err := late.Close(other); err != nil || first.called() != calls {
+			t.Fatalf("Close = %v, with %d calls for others while the command is waited for", err, first.called()-calls)
 		}
+		late.CatchUp()
 		second.set(false)
+		if late.CatchUp(); second.text() != "" || first.text() == "" {
+			t.Errorf("stored %.20q and %.20q, want what the store takes, and no more until it takes another log", first.text(), second.text())
+		}
 		if left := late.Store(); left != 0 {
 			t.Errorf("Store = %d left, want none", left)
 		}
@@ -357,8 +361,12 @@ func TestLogsThatNobodyTakesCostLittle(t *testing.T) {
 			}
 		}
 		calls := away.called()
-		if left := late.Store(); left != 16 || away.called() != calls+1 {
-			t.Errorf("Store = %d left after %d calls, want 16 after one", left, away.called()-calls)
+		if left := late.Store(); left != 100 || away.called() != calls+1 {
+			t.Errorf("Store = %d left after %d calls, want all 100 after one", left, away.called()-calls)
+		}
+		away.set(false)
+		if left := late.Store(); left != 84 || strings.Count(away.text(), "some output") != 16 {
+			t.Errorf("Store = %d left, stored %q; want 16 stored and 84 told to be lost", left, away.text())
 		}
 	})
 }
