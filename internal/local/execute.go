@@ -17,6 +17,7 @@ import (
 	"jobq/core/coord"
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/msg"
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/store/local"
@@ -342,10 +343,17 @@ func (r *run) leave(ctx context.Context, me port.Membership) {
 	defer cancel()
 	err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx))
 	// The queues of this run, and of those that were killed and then ended by others.
-	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease))
+	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease, isWake))
 	if err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
+}
+
+// isWake reports whether a message of an inbox asks for nothing but a look at its
+// workflow, as a cancellation leaves one for later.
+func isWake(body []byte) bool {
+	in, err := msg.DecodeInbox(body)
+	return err == nil && in.Wake != nil
 }
 
 func (r *run) member() port.Member {
