@@ -32,7 +32,9 @@ type pump struct {
 	conf    Config
 	handler *protocol.Handler
 	member  port.Membership
-	log     *slog.Logger
+	// after is called once the slot of a message is free.
+	after func()
+	log   *slog.Logger
 
 	sources []*source
 	// turn is the queue that is asked first in the next round.
@@ -59,9 +61,9 @@ type found struct {
 	deliveries []port.Delivery
 }
 
-func newPump(c Config, h *protocol.Handler, member port.Membership) *pump {
+func newPump(c Config, h *protocol.Handler, member port.Membership, after func()) *pump {
 	p := &pump{
-		conf: c, handler: h, member: member, log: c.Logger,
+		conf: c, handler: h, member: member, after: after, log: c.Logger,
 		found: make(chan found, len(c.Queues)), done: make(chan int, c.Slots),
 	}
 	for _, name := range c.Queues {
@@ -206,6 +208,9 @@ func (p *pump) deal(ctx context.Context, s *source, ds []port.Delivery) {
 		p.wg.Go(func() {
 			p.handler.Handle(ctx, s.queue, d, slot)
 			p.done <- slot
+			if ctx.Err() == nil {
+				p.after()
+			}
 		})
 	}
 }

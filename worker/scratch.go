@@ -141,13 +141,33 @@ func removeAll(path string) error {
 	if err == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700)
+	root, opened := os.OpenRoot(filepath.Dir(path))
+	if opened != nil {
+		return err
+	}
+	defer root.Close()
+	unlock(root, filepath.Base(path))
+	return root.RemoveAll(filepath.Base(path))
+}
+
+// unlock gives this user all rights on the directories from name on, as far as that is
+// possible.
+func unlock(root *os.Root, name string) {
+	if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+		return
+	}
+	_ = root.Chmod(name, 0o700)
+	dir, err := root.Open(name)
+	if err != nil {
+		return
+	}
+	entries, _ := dir.ReadDir(-1)
+	_ = dir.Close()
+	for _, entry := range entries {
+		if entry.IsDir() {
+			unlock(root, filepath.Join(name, entry.Name()))
 		}
-		return nil
-	})
-	return os.RemoveAll(path)
+	}
 }
 
 // startFiles are the files of one start. Their names are never used again: what

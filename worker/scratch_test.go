@@ -72,6 +72,33 @@ func TestTheHelperIsFoundWhateverTheNameOfTheScratchDirectory(t *testing.T) {
 	}
 }
 
+func TestDirectoriesThatATaskMadeReadOnlyAreRemoved(t *testing.T) {
+	t.Parallel()
+	s, err := newScratch(t.TempDir(), "/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := filepath.Join(s.outputs, "not\xfftext")
+	if err := os.MkdirAll(filepath.Join(inner, "deep"), 0o700); err != nil {
+		t.Skip(err) // some file systems take text alone
+	}
+	elsewhere := t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(inner, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for dir, mode := range map[string]os.FileMode{inner: 0o100, elsewhere: 0o500} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.remove(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(elsewhere); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("what a link leads to is now %v, %v", info, err)
+	}
+}
+
 func TestAShortMachineIsNoFaultOfTheOutput(t *testing.T) {
 	t.Parallel()
 	for cause, short := range map[error]bool{

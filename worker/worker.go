@@ -199,7 +199,7 @@ func (w *Worker) serve(ctx context.Context) (err error) {
 		SendAttempts: w.conf.CompletionSendMaxAttempts, Patience: w.patience(), EndPatience: w.conf.EndPatience,
 		Jitter: rand.Float64, Observe: w.conf.OnEvent,
 	})
-	p := newPump(w.conf, handler, member)
+	p := newPump(w.conf, handler, member, runner.late.CatchUp)
 	p.run(ctx)
 	return nil
 }

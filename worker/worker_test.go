@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -398,5 +399,49 @@ func TestFilesThatCannotBeRemovedFailNoWorker(t *testing.T) {
 	}
 	if _, err := os.Readlink(r.conf.Scratch); err != nil {
 		t.Errorf("the task left nothing that cannot be removed: %v", err)
+	}
+}
+
+// refusing is a log that refuses the first thing it is to store.
+type refusing struct {
+	port.Log
+	refused atomic.Bool
+	stored  chan string
+}
+
+func (l *refusing) Append(ctx context.Context, name string, data []byte) error {
+	if !l.refused.Swap(true) {
+		return fault.New(fault.Denied, "not now")
+	}
+	err := l.Log.Append(ctx, name, data)
+	l.stored <- name
+	return err
+}
+
+// TestALogThatWasRefusedComesLater: with the next one that the store takes, and not only
+// when the worker ends.
+func TestALogThatWasRefusedComesLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	store := *r.conf.Store
+	taskLogs := &refusing{Log: store.TaskLogs, stored: make(chan string, 2)}
+	store.TaskLogs = taskLogs
+	r.conf.Store = &store
+	stop := r.start()
+	defer stop()
+	var want []string
+	for _, name := range []string{"t1", "t2"} {
+		r.push(name, cmd("echo "+name))
+		want = append([]string{r.next().Log}, want...)
+	}
+	for _, log := range want {
+		select {
+		case got := <-taskLogs.stored:
+			if got != log {
+				t.Errorf("stored %s, want %s", got, log)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s is not stored", log)
+		}
 	}
 }

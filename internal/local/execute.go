@@ -17,10 +17,12 @@ import (
 	"jobq/core/coord"
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/msg"
 	"jobq/core/port"
 	"jobq/core/sched"
 	"jobq/store/local"
 	"jobq/worker"
+	"jobq/worker/logs"
 	"jobq/worker/protocol"
 )
 
@@ -35,9 +37,9 @@ const (
 	// guardianTime is how long the guardian of a killed run may need to end what
 	// was still running; until then the run counts as alive.
 	guardianTime = 3 * time.Second
-	// stuckAfter is how long a stop may take beyond the kill timeout: what then
-	// still waits waits for the store.
-	stuckAfter = 10 * time.Second
+	// stuckAfter is how long a stop may take beyond the kill timeout, with the end of
+	// a log that the store does not take: what then still waits waits for the store.
+	stuckAfter = logs.CloseBound + 10*time.Second
 	ownRetry   = 25 * time.Millisecond
 	// patientTries is how often a run is asked for before a person is told who has
 	// it: one that was just killed is free sooner.
@@ -341,10 +343,17 @@ func (r *run) leave(ctx context.Context, me port.Membership) {
 	defer cancel()
 	err := errors.Join(r.store.Leases.Release(ctx, Lease(r.o.WorkflowID), me.ID()), me.Leave(ctx))
 	// The queues of this run, and of those that were killed and then ended by others.
-	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease))
+	err = errors.Join(err, r.home.RemoveQueues(ctx, r.namespaces(), Lease, isWake))
 	if err != nil && !r.lost.Load() {
 		r.o.Logger.Warn("not left cleanly", "error", err)
 	}
+}
+
+// isWake reports whether a message of an inbox asks for nothing but a look at its
+// workflow, as a cancellation leaves one for later.
+func isWake(body []byte) bool {
+	in, err := msg.DecodeInbox(body)
+	return err == nil && in.Wake != nil
 }
 
 func (r *run) member() port.Member {

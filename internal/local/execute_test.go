@@ -8,11 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"jobq/core/coord"
 	"jobq/core/dag"
 	"jobq/core/fault"
+	"jobq/core/msg"
+	"jobq/core/port"
+	"jobq/core/sched"
 	"jobq/store/local"
 )
 
@@ -118,15 +123,10 @@ func TestARunThatEndedLeavesNoQueues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := stopped(t, dir)
-	d := definition(t, "A: true")
-	names := append(queues("default/w1/", d), "default/w1/default-workflow-completions")
-	count := func(name string) (err error) {
-		withStore(t, o, func(s *local.Store) { _, err = s.Port().Queues.Queue(name).Count(t.Context()) })
-		return err
-	}
+	names := append(queues("default/w1/", definition(t, "A: true")), "default/w1/default-workflow-completions")
 	for _, name := range names {
-		if err := count(name); err != nil {
-			t.Errorf("the queue %s of a run that was stopped: %v", name, err)
+		if n, err := count(t, o, name); err != nil {
+			t.Errorf("the queue %s of a run that was stopped: %d messages, %v", name, n, err)
 		}
 	}
 	write(t, dir, "go")
@@ -134,8 +134,72 @@ func TestARunThatEndedLeavesNoQueues(t *testing.T) {
 		t.Fatalf("Execute = %+v, %v, want completed", sum, err)
 	}
 	for _, name := range names {
-		if err := count(name); !fault.Is(err, fault.NotFound) {
-			t.Errorf("the queue %s of a run that has ended: %v, want it gone", name, err)
+		if n, err := count(t, o, name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the queue %s of a run that has ended: %d messages, %v, want it gone", name, n, err)
 		}
 	}
+}
+
+// TestARunThatWasCancelledLeavesNoQueues, but for a command that nobody took.
+func TestARunThatWasCancelledLeavesNoQueues(t *testing.T) {
+	t.Parallel()
+	o := setup(t)
+	o.Definition = definition(t, "A: exec sleep 600", "B: true < A")
+	const inbox = "default/w1/default-workflow-completions"
+	cancelRunning(t, o)
+	for _, name := range append(queues("default/w1/", o.Definition), inbox) {
+		if n, err := count(t, o, name); !fault.Is(err, fault.NotFound) {
+			t.Errorf("the queue %s of a run that was cancelled: %d messages, %v, want it gone", name, n, err)
+		}
+	}
+
+	command, err := msg.EncodeCommand(msg.Command{Workflow: "w1", ID: "c", Kind: "cancel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withStore(t, o, func(s *local.Store) {
+		all := s.Port().Queues
+		if err := all.Ensure(t.Context(), inbox); err != nil {
+			t.Fatal(err)
+		}
+		if errs := all.Queue(inbox).Send(t.Context(), []port.Message{{ID: "c", Body: command, Delay: time.Hour}}); errs != nil {
+			t.Fatal(errs[0])
+		}
+	})
+	if sum, err := Execute(t.Context(), o); err != nil || sum.Status != "cancelled" {
+		t.Fatalf("Execute = %+v, %v, want cancelled", sum, err)
+	}
+	if n, err := count(t, o, inbox); err != nil || n != 1 {
+		t.Errorf("the inbox holds %d messages, %v, want the command", n, err)
+	}
+}
+
+// cancelRunning executes o and cancels it from outside once its first command runs.
+func cancelRunning(t *testing.T, o Options) {
+	t.Helper()
+	begun := make(chan struct{})
+	once := sync.OnceFunc(func() { close(begun) })
+	o.OnCommand = func(string, uint32, bool) { once() }
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer once()
+		if sum, err := Execute(t.Context(), o); err != nil || sum.Status != "cancelled" {
+			t.Errorf("Execute = %+v, %v, want cancelled", sum, err)
+		}
+	})
+	<-begun
+	withStore(t, o, func(s *local.Store) {
+		c := coord.New(s.Port(), sched.Real{}, coord.Options{Prefix: "local/" + o.Prefix, Inbox: "default-workflow-completions"})
+		if _, err := c.Cancel(t.Context(), o.WorkflowID, coord.Command{}); err != nil {
+			t.Error(err)
+		}
+	})
+	running.Wait()
+}
+
+// count returns how many messages a queue holds, hidden ones too.
+func count(t *testing.T, o Options, name string) (n int, err error) {
+	t.Helper()
+	withStore(t, o, func(s *local.Store) { n, err = s.Port().Queues.Queue(name).Count(t.Context()) })
+	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"jobq/core/fault"
 	"jobq/core/port"
 	"jobq/store/memory"
+	"jobq/worker/logs"
 )
 
 func TestTroubleIsToldOnceUntilItIsOver(t *testing.T) {
@@ -105,4 +106,12 @@ func TestTroubleIsKnownWhileItIsBeingTold(t *testing.T) {
 	}
 	close(read)
 	wg.Wait()
+}
+
+// A stop is not called stuck for a log that the store does not take.
+func TestAStopMayStoreTheEndOfALog(t *testing.T) {
+	t.Parallel()
+	if stuckAfter < logs.CloseBound+lastWords {
+		t.Errorf("a stop may take %v, with the end of a log that may take %v", stuckAfter, logs.CloseBound)
+	}
 }

@@ -48,7 +48,7 @@ func (s *Store) removeScratch(ctx context.Context, process string) bool {
 	name := path.Join(scratchDir, process)
 	err := s.root.RemoveAll(name)
 	if err != nil {
-		s.unlock(name)
+		unlock(s.root, name)
 		err = s.root.RemoveAll(name)
 	}
 	if err != nil {
@@ -59,14 +59,24 @@ func (s *Store) removeScratch(ctx context.Context, process string) bool {
 }
 
 // unlock gives this user all rights on the directories from name on, as far as that
-// is possible: a task may have made them read-only.
-func (s *Store) unlock(name string) {
-	_ = filepath.WalkDir(filepath.Join(s.home, name), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700)
+// is possible: a task may have made them read-only. The methods of fs.FS take no name
+// that is not text.
+func unlock(root *os.Root, name string) {
+	if info, err := root.Lstat(name); err != nil || !info.IsDir() {
+		return
+	}
+	_ = root.Chmod(name, 0o700)
+	dir, err := root.Open(name)
+	if err != nil {
+		return
+	}
+	entries, _ := dir.ReadDir(-1)
+	_ = dir.Close()
+	for _, entry := range entries {
+		if entry.IsDir() {
+			unlock(root, path.Join(name, entry.Name()))
 		}
-		return nil
-	})
+	}
 }
 
 // forgetMembers removes the memberships of dead processes.

@@ -58,7 +58,21 @@ func TestOpenRefusesBadPrefixesAndHomes(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refusesToOpen(t, file, fault.Unavailable, file)
+	refusesToOpen(t, file, fault.Denied, file, "not a directory")
+}
+
+// TestALogWithSomethingInItsPlaceIsRefused: nobody tries again and again to store it.
+func TestALogWithSomethingInItsPlaceIsRefused(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	s := openIn(t, home)
+	if err := os.WriteFile(filepath.Join(home, "logs", "main"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Port().TaskLogs.Append(t.Context(), "w/a/1.1", []byte("said"))
+	if !fault.Is(err, fault.Denied) || !strings.Contains(fault.RemedyOf(err), "move away") {
+		t.Errorf("Append = %v, want it denied with what to do", err)
+	}
 }
 
 func TestPrefixesAreApartAndCaseBlind(t *testing.T) {

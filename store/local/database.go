@@ -68,7 +68,7 @@ func prepareDatabase(ctx context.Context, root *os.Root, path string) error {
 		return err
 	}
 	defer db.Close()
-	return upgrade(ctx, db, path)
+	return upgrade(ctx, db, root, path)
 }
 
 // lockOpen waits for the lock that makes creating and upgrading exclusive.

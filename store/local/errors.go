@@ -41,6 +41,8 @@ func classify(err error, path, doing string) error {
 	switch {
 	case isFull(err):
 		return e.WithRemedy("free some space on its disk and try again; a run goes on with `jobq run --resume ID`")
+	case errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR):
+		return e.WithRemedy("move away what stands there and try again")
 	case code == fault.Corrupt:
 		// doctor looks at the same file and would say the same.
 		return e.WithRemedy("put back a copy of the directory, or move " + path + " and its -wal and -shm away and begin anew; sqlite3's .recover may read what is left")
@@ -89,6 +91,10 @@ func fileFault(errno syscall.Errno) (fault.Code, string) {
 		return fault.Unavailable, "the disk is full"
 	case syscall.EACCES, syscall.EPERM, syscall.EROFS:
 		return fault.Denied, "no right to write there"
+	case syscall.ENOTDIR:
+		return fault.Denied, "a file is where a directory should be"
+	case syscall.EISDIR:
+		return fault.Denied, "a directory is where a file should be"
 	case syscall.ENAMETOOLONG:
 		return fault.Invalid, "a name is too long"
 	default:

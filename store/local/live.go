@@ -49,16 +49,63 @@ func createLive(root *os.Root, home, kind string) (*liveFile, error) {
 			return nil, classify(err, home, "announce this process")
 		}
 		l.file = file
+		// Before it is locked: whoever finds it locked may read what it says.
+		if _, err := file.WriteString(describe(kind)); err != nil {
+			return nil, errors.Join(classify(err, home, "announce this process"), l.close())
+		}
 		if l.lock() {
-			_, err := fmt.Fprintf(file, "%s pid %d since %s\n", cmp.Or(kind, "process"), os.Getpid(), time.Now().Format(time.RFC3339))
-			if err != nil {
-				return nil, errors.Join(classify(err, home, "announce this process"), l.close())
-			}
 			return l, nil
 		}
 		_ = file.Close()
 	}
 	return nil, fault.Newf(fault.Unavailable, "cannot lock a file in %s; other processes look at it all the time", path.Join(home, liveDir))
+}
+
+// schemaMark stands in a live file before the version of the schema that its process
+// knows.
+const schemaMark = " schema "
+
+// describe is what the live file of this process says.
+func describe(kind string) string {
+	return fmt.Sprintf("%s pid %d since %s%s%d\n", cmp.Or(kind, "process"), os.Getpid(), time.Now().Format(time.RFC3339), schemaMark, len(schema))
+}
+
+// schemaOf returns the version in what a live file says; the first programs named none.
+func schemaOf(said string) int {
+	_, text, _ := strings.Cut(strings.TrimSpace(said), schemaMark)
+	version, _ := strconv.Atoi(text)
+	return version
+}
+
+// olderUser is an older program that has the home open: what its live file says.
+type olderUser string
+
+func (u olderUser) Error() string { return "an older jobq is using this home: " + string(u) }
+
+// noOlderUser fails while a process that does not know the newest schema has the
+// database at path open. One that comes later waits for the lock of lockOpen.
+func noOlderUser(root *os.Root, path string) error {
+	entries, err := fs.ReadDir(root.FS(), liveDir)
+	if err != nil {
+		return classify(err, path, "list processes")
+	}
+	for _, entry := range entries {
+		if !locked(root, entry.Name()) {
+			continue
+		}
+		said, err := root.ReadFile(liveDir + "/" + entry.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return classify(err, path, "list processes")
+		}
+		if schemaOf(string(said)) < len(schema) {
+			return fault.Wrapf(fault.Unavailable, olderUser(strings.TrimSpace(string(said))), "%s cannot be upgraded now", path).
+				WithRemedy("let it end, or stop it, and try again")
+		}
+	}
+	return nil
 }
 
 // lock reports whether the file is locked and still known by its name.

@@ -30,7 +30,7 @@ type Options struct {
 	// Logger hears of what was cleaned up. Nil is silent.
 	Logger *slog.Logger
 	// LookOnly opens a home that cannot be written all the same, to look at it: every
-	// write then fails with fault.Denied.
+	// write then fails with the reason, mostly fault.Denied.
 	LookOnly bool
 }
 
@@ -72,7 +72,8 @@ type Store struct {
 // Open opens the store in o.Home, creating or upgrading it where needed.
 //
 // Fails with fault.Invalid for a bad prefix or a network file system,
-// fault.Unavailable on a system without flock(2), fault.Denied for a home that
+// fault.Unavailable on a system without flock(2) and for a home that an older jobq
+// keeps from being upgraded, fault.Denied for a home that
 // cannot be written, fault.Corrupt for a damaged database and fault.TooNew for
 // one that a newer jobq wrote.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -83,10 +84,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s, err := openToWrite(ctx, o)
-	if !fault.Is(err, fault.Denied) {
+	_, older := errors.AsType[olderUser](err)
+	if !older && !fault.Is(err, fault.Denied) {
 		return s, err
 	}
-	err = unwritable(err, o.Home)
+	if !older {
+		err = unwritable(err, o.Home)
+	}
 	if o.LookOnly {
 		return openToLook(ctx, o, err)
 	}

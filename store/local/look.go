@@ -15,7 +15,7 @@ import (
 )
 
 // openToLook opens a home that cannot be written, which refused says: a read-only
-// mount, or the home of somebody else. Nothing is announced, made or cleaned up
+// mount, the home of somebody else, or one that has to be upgraded first. Nothing is announced, made or cleaned up
 // there, and every write fails as refused does.
 func openToLook(ctx context.Context, o Options, refused error) (*Store, error) {
 	home, err := filepath.Abs(o.Home)
@@ -31,14 +31,18 @@ func openToLook(ctx context.Context, o Options, refused error) (*Store, error) {
 }
 
 func (s *Store) openToLook(ctx context.Context, refused error) (err error) {
-	if s.root, err = os.OpenRoot(s.home); err != nil {
+	s.root, err = os.OpenRoot(s.home)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return refused // there is nothing to look at
+	}
+	if err != nil {
 		return unreadable(err, s.home)
 	}
 	s.live = &liveFile{id: newProcessID(), root: s.root}
 	s.findFiles()
 	file, err := s.root.Open(databaseFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return refused // there is nothing to look at
+		return refused
 	}
 	if err != nil {
 		return unreadable(err, filepath.Join(s.home, databaseFile))
@@ -53,11 +57,11 @@ func (s *Store) openToLook(ctx context.Context, refused error) (err error) {
 		return err
 	}
 	s.write = &writer{refusal: refused, stopped: make(chan struct{})}
-	return s.sameVersion(ctx, path)
+	return s.fitVersion(ctx, path)
 }
 
-// sameVersion fails where the database would have to be upgraded first.
-func (s *Store) sameVersion(ctx context.Context, path string) error {
+// fitVersion fails where the database would have to be upgraded first.
+func (s *Store) fitVersion(ctx context.Context, path string) error {
 	var version int
 	if _, err := s.read.row(ctx, "PRAGMA user_version", nil, &version); err != nil {
 		if fault.Is(err, fault.Unavailable) && !(looker{path: path}).unchanging() {
@@ -69,7 +73,7 @@ func (s *Store) sameVersion(ctx context.Context, path string) error {
 	if version > len(schema) {
 		return tooNew(path, version)
 	}
-	if version < len(schema) {
+	if version < oldestToLook {
 		return fault.Newf(fault.Denied, "%s was written by an older jobq and has to be upgraded, which needs the right to write", path).
 			WithRemedy("let somebody who may write there run `jobq list` once")
 	}

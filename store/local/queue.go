@@ -36,14 +36,14 @@ func (v queues) Ensure(ctx context.Context, name string) error {
 	})
 }
 
-// endedWorkflow is the condition that nothing more is to be done for a workflow.
-const endedWorkflow = "NOT EXISTS (SELECT 1 FROM workflow WHERE prefix = ? AND workflow = ? AND status NOT IN ('completed', 'failed', 'cancelled', 'purged'))"
+// openWorkflow finds a workflow for which something is to be done.
+const openWorkflow = "SELECT 1 FROM workflow WHERE prefix = ? AND workflow = ? AND status NOT IN ('completed', 'failed', 'cancelled', 'purged')"
 
 // RemoveQueues removes the queues that workflows of this prefix had for themselves:
 // those called below + workflow + "/" and something, of a workflow that has ended, that
-// hold no message. Where somebody has the lease that is called as leaseOf says, he is
-// about to use them.
-func (s *Store) RemoveQueues(ctx context.Context, below string, leaseOf func(workflow string) string) error {
+// hold no message but such as spare says to be worth nothing then. Where somebody has
+// the lease that is called as leaseOf says, he is about to use them.
+func (s *Store) RemoveQueues(ctx context.Context, below string, leaseOf func(workflow string) string, spare func(body []byte) bool) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
@@ -55,18 +55,13 @@ func (s *Store) RemoveQueues(ctx context.Context, below string, leaseOf func(wor
 		err := s.write.do(ctx, true, func(tx *tx) error {
 			for _, name := range part {
 				workflow, _, _ := strings.Cut(strings.TrimPrefix(name, below), "/")
-				holder, err := s.holder(tx, leaseOf(workflow))
+				needed, err := s.needed(tx, workflow, leaseOf(workflow))
+				if err == nil && !needed {
+					err = s.removeQueue(tx, name, spare)
+				}
 				if err != nil {
 					return err
 				}
-				if holder != "" {
-					continue
-				}
-				_, err = tx.exec("DELETE FROM queue WHERE name = ? AND NOT EXISTS (SELECT 1 FROM message WHERE queue = name) AND "+endedWorkflow, name, s.prefix, workflow)
-				if err != nil {
-					return err
-				}
-				s.queues.Delete(name)
 			}
 			return nil
 		})
@@ -75,6 +70,40 @@ func (s *Store) RemoveQueues(ctx context.Context, below string, leaseOf func(wor
 		}
 	}
 	return nil
+}
+
+// needed reports whether somebody uses the queues of a workflow, or will.
+func (s *Store) needed(tx *tx, workflow, lease string) (bool, error) {
+	holder, err := s.holder(tx, lease)
+	if err != nil || holder != "" {
+		return true, err
+	}
+	var one int
+	return tx.row(openWorkflow, []any{s.prefix, workflow}, &one)
+}
+
+// removeQueue removes the queue where it holds nothing but messages to spare.
+func (s *Store) removeQueue(tx *tx, name string, spare func(body []byte) bool) error {
+	for {
+		var number int64
+		var body []byte
+		found, err := tx.row("SELECT number, body FROM message WHERE queue = ? ORDER BY visible_at, number LIMIT 1", []any{name}, &number, &body)
+		if err != nil {
+			return err
+		}
+		if !found {
+			break
+		}
+		if !spare(body) {
+			return nil
+		}
+		if _, err := tx.exec("DELETE FROM message WHERE number = ?", number); err != nil {
+			return err
+		}
+	}
+	_, err := tx.exec("DELETE FROM queue WHERE name = ?", name)
+	s.queues.Delete(name)
+	return err
 }
 
 // queuesBelow returns the names of queues that begin with text.

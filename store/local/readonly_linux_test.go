@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,43 @@ func TestAReadOnlyHomeCanBeLookedAt(t *testing.T) {
 	}
 	if after := list(t, home); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("the home holds %q after the look, before it %q", after, before)
+	}
+}
+
+// TestAnOlderHomeThatIsReadOnlyCanBeLookedAt, unless it is older than what is read.
+func TestAnOlderHomeThatIsReadOnlyCanBeLookedAt(t *testing.T) {
+	t.Parallel()
+	if !asSomebody(t) {
+		return
+	}
+	for version, can := range map[int]bool{0: false, oldestToLook: true} {
+		ctx, home := t.Context(), t.TempDir()
+		db := oldDatabase(t, home)
+		if _, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO queue (name) VALUES ('cpu'); PRAGMA user_version = %d", version)); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		protect(t, home)
+		s, err := Open(ctx, Options{Home: home, Prefix: "main", LookOnly: true})
+		if !can {
+			if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "older jobq") {
+				t.Errorf("Open of version %d = %v, want it denied", version, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		q := s.Port().Queues.Queue("cpu")
+		if n, err := q.Count(ctx); err != nil || n != 0 {
+			t.Errorf("Count = %d, %v", n, err)
+		}
+		if _, err := q.Receive(ctx, port.ReceiveOptions{Max: 1, Lock: time.Minute}); !fault.Is(err, fault.Denied) {
+			t.Errorf("Receive = %v, want denied", err)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func (q queue) Receive(ctx context.Context, o port.ReceiveOptions) ([]port.Deliv
 	if o.Max <= 0 || o.Lock <= 0 {
 		return nil, fault.Newf(fault.Invalid, "a receive of %d messages for %v is not possible; both must be above 0", o.Max, o.Lock)
 	}
+	if q.s.looking {
+		return nil, q.s.write.refusal
+	}
 	o.Max = min(o.Max, q.Props().MaxBatch)
 	ds, _, err := q.try(ctx, o)
 	if err != nil || len(ds) > 0 || o.Wait <= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 
 	"jobq/core/fault"
 )
@@ -72,18 +73,29 @@ CREATE TABLE member (
 CREATE INDEX member_process ON member (process);
 `, `
 -- How long the message was to be hidden when visible_at was set: after the clock was set
--- back, visible_at lies further ahead. The default is for what older programs wrote.
+-- back, visible_at lies further ahead. The default is for the rows that are there; no older
+-- program writes another one, see upgrade.
 ALTER TABLE message ADD COLUMN hidden_for INTEGER NOT NULL DEFAULT 9223372036854775807;
 `}
 
-// upgrade brings the database at path to the newest version of the schema.
-func upgrade(ctx context.Context, db *sql.DB, path string) error {
+// oldestToLook is the oldest version that can be looked at as it is: what came later
+// is for those who write.
+const oldestToLook = 1
+
+// upgrade brings the database at path, in the home root, to the newest version of the
+// schema. An older program that has it open would go on writing rows as it knows them.
+func upgrade(ctx context.Context, db *sql.DB, root *os.Root, path string) error {
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return classify(err, path, "open the database")
 	}
 	if version > len(schema) {
 		return tooNew(path, version)
+	}
+	if 0 < version && version < len(schema) {
+		if err := noOlderUser(root, path); err != nil {
+			return err
+		}
 	}
 	for ; version < len(schema); version++ {
 		if err := step(ctx, db, version); err != nil {

@@ -6,7 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"jobq/core/fault"
 )
+
+// CloseBound is how long Close may take: somebody waits for the end.
+const CloseBound = appendBound
 
 const (
 	// chunk is the size at which collected output is stored at once.
@@ -17,8 +22,7 @@ const (
 	maxKept = 4 << 20
 	// appendBound is how long storing one chunk may take.
 	appendBound = 10 * time.Second
-	// firstPause and longestPause lie between the tries of Close, which go on for
-	// appendBound in all: somebody waits for the end.
+	// firstPause and longestPause lie between the tries of Close.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
 )
@@ -84,6 +88,7 @@ func (s *Stream) Writer(source string) io.Writer {
 // something could not be stored; Late may store that later. It may be called once,
 // after the last write.
 func (s *Stream) Close() error {
+	end := time.Now().Add(CloseBound)
 	s.mu.Lock()
 	s.closed = true
 	if s.timer != nil && s.timer.Stop() {
@@ -95,10 +100,9 @@ func (s *Stream) Close() error {
 	for _, w := range writers {
 		w.end()
 	}
-	end := time.Now().Add(appendBound)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := s.flush(true, time.Until(end))
-		if err == nil || time.Until(end) <= pause {
+		if err == nil || !fault.CodeOf(err).Transient() || time.Until(end) <= pause {
 			return err
 		}
 		time.Sleep(pause)

@@ -2,6 +2,7 @@ package logs_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobq/core/fault"
 	"jobq/worker/logs"
 )
 
@@ -22,6 +24,8 @@ type store struct {
 	data  bytes.Buffer
 	calls int
 	away  bool
+	// why is what it says while it is away; nil means that it gave no answer.
+	why error
 }
 
 func (s *store) Append(_ context.Context, _ string, data []byte) error {
@@ -29,7 +33,7 @@ func (s *store) Append(_ context.Context, _ string, data []byte) error {
 	defer s.mu.Unlock()
 	s.calls++
 	if s.away {
-		return errors.New("no answer")
+		return cmp.Or(s.why, error(fault.New(fault.Unavailable, "no answer")))
 	}
 	s.data.Write(data)
 	return nil
@@ -241,6 +245,42 @@ func TestTheEndOfALogIsNotWaitedForWhereTheStoreHangs(t *testing.T) {
 	})
 }
 
+// A log that can never be stored does not hold the report.
+func TestTheEndOfALogThatIsRefusedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, why := range []error{fault.New(fault.Denied, "no right"), fault.New(fault.Invalid, "no such name"), errors.New("odd")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := store{away: true, why: why}
+			stream := logs.New(t.Context(), &s, "log", nil)
+			fmt.Fprintln(stream.Writer("stdout"), "some output")
+			began := time.Now()
+			if err := stream.Close(); !errors.Is(err, why) {
+				t.Errorf("Close = %v, want %v", err, why)
+			}
+			if took, calls := time.Since(began), s.called(); took > 0 || calls != 1 {
+				t.Errorf("Close took %v and %d calls for %v, want one", took, calls, why)
+			}
+		})
+	}
+}
+
+// What the store is asked for when the command ends is part of what its end may take.
+func TestTheEndOfALogWaitsForACallThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stream := logs.New(t.Context(), hanging{}, "log", nil)
+		fmt.Fprintln(stream.Writer("stdout"), "some output")
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		if err := stream.Close(); err == nil {
+			t.Error("Close = nil, want the error of the store")
+		}
+		if took := time.Since(began); took > logs.CloseBound {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
 func TestTheEndOfALogOutlastsAShortOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,10 +329,14 @@ func TestTheEndOfALogOutlastsALongOutage(t *testing.T) {
 		first.set(false)
 		other := logs.New(t.Context(), &store{}, "log", nil)
 		fmt.Fprintln(other.Writer("stdout"), "something")
-		if err := late.Close(other); err != nil {
-			t.Fatal(err)
+		if err := late.Close(other); err != nil || first.called() != calls {
+			t.Fatalf("Close = %v, with %d calls for others while the command is waited for", err, first.called()-calls)
 		}
+		late.CatchUp()
 		second.set(false)
+		if late.CatchUp(); second.text() != "" || first.text() == "" {
+			t.Errorf("stored %.20q and %.20q, want what the store takes, and no more until it takes another log", first.text(), second.text())
+		}
 		if left := late.Store(); left != 0 {
 			t.Errorf("Store = %d left, want none", left)
 		}
@@ -317,8 +361,12 @@ func TestLogsThatNobodyTakesCostLittle(t *testing.T) {
 			}
 		}
 		calls := away.called()
-		if left := late.Store(); left != 16 || away.called() != calls+1 {
-			t.Errorf("Store = %d left after %d calls, want 16 after one", left, away.called()-calls)
+		if left := late.Store(); left != 100 || away.called() != calls+1 {
+			t.Errorf("Store = %d left after %d calls, want all 100 after one", left, away.called()-calls)
+		}
+		away.set(false)
+		if left := late.Store(); left != 84 || strings.Count(away.text(), "some output") != 16 {
+			t.Errorf("Store = %d left, stored %q; want 16 stored and 84 told to be lost", left, away.text())
 		}
 	})
 }

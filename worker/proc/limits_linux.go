@@ -23,7 +23,9 @@ func processRooms() []room {
 	return rooms
 }
 
-// userRoom is what RLIMIT_NPROC leaves to this user. It does not bind root.
+// userRoom is what RLIMIT_NPROC leaves to this user. It does not bind root. The kernel may
+// count threads too that /proc does not show, those of the same number in containers and
+// outside of this one: then there is less room than this.
 func userRoom() (room, bool) {
 	var limit unix.Rlimit
 	uid := os.Getuid()
@@ -74,7 +76,7 @@ func cgroupRooms(root fs.FS) []room {
 		limit, limited := readNumber(root, path.Join(dir, "pids.max"))
 		used, known := readNumber(root, path.Join(dir, "pids.current"))
 		if limited && known {
-			rooms = append(rooms, room{less(limit, used), Limit{On: "processes than its cgroup may have", Raise: "raise /" + dir + "/pids.max"}})
+			rooms = append(rooms, room{less(limit, used), Limit{On: "processes than its cgroup may have", Raise: "raise " + path.Join("/", dir, "pids.max")}})
 		}
 	}
 	return rooms
@@ -145,10 +147,10 @@ func upward(mounted, point, cgroup string) []string {
 	if !inside || below != "" && below[0] != '/' {
 		below = "/"
 	}
-	point = strings.Trim(point, "/")
+	point = path.Clean(point)
 	var dirs []string
 	for dir := path.Join(point, below); ; dir = path.Dir(dir) {
-		dirs = append(dirs, dir)
+		dirs = append(dirs, strings.TrimPrefix(dir, "/"))
 		if len(dir) <= len(point) {
 			return dirs
 		}
