@@ -20,15 +20,22 @@ import (
 	"jobq/store/wrap/faults"
 )
 
-// alone runs f on a workflow w of two tasks in a chain, of which A is with a worker.
-func alone(t *testing.T, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
+// withPair runs f on virtual time with two tasks in a chain that were submitted as
+// "pair".
+func withPair(t *testing.T, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
+	t.Helper()
+	withSubmitted(t, "pair", graph("A", "B < A"), f)
+}
+
+// withSubmitted runs f on virtual time with d submitted as wf.
+func withSubmitted(t *testing.T, wf string, d *dag.Definition, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := onMemory(t, memory.Options{})
 		w.Scheduler = sched.Real{}
-		w.Know(graph("A", "B < A"))
+		w.Know(d)
 		client := w.Start("client")
-		mustSubmit(t, client, "pair", graph("A", "B < A"))
+		mustSubmit(t, client, wf, d)
 		f(t.Context(), w, client)
 	})
 }
@@ -45,7 +52,7 @@ func submitIn(ctx context.Context, t *testing.T, n *testkit.Node, wf string, d *
 // out by a second call, and go on. Nothing of the first one comes later.
 func TestAnInterruptedCancelDoesNotStopTheRetryAfterIt(t *testing.T) {
 	t.Parallel()
-	alone(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+	withPair(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
 		slow := w.Start("slow", once("Index.Get", 5*time.Second))
 		patient, stop := context.WithTimeout(ctx, 2*time.Second)
 		defer stop()
@@ -90,6 +97,9 @@ func TestTheRequestOfARefusedCancelDoesNotStand(t *testing.T) {
 					t.Fatal(err)
 				}
 				wg.Wait()
+				if row, err := w.Store.Index.Get(ctx, "w"); name == "that was answered" && (err != nil || row.Cancel.Requested) {
+					t.Errorf("the row after the refusal: cancel %+v, %v", row.Cancel, err)
+				}
 				expect(t, w, "after the end", "w failed   A:failed B:upstream_failed C:upstream_failed D:upstream_failed")
 				if _, err := client.Retry(ctx, "w", coord.Command{ID: "r"}); err != nil {
 					t.Fatal(err)
@@ -101,6 +111,31 @@ func TestTheRequestOfARefusedCancelDoesNotStand(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What neither the winner nor the loser withdrew the sweep does.
+func TestTheSweepWithdrawsARequestThatLost(t *testing.T) {
+	t.Parallel()
+	withPair(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+		if _, err := client.Mark(ctx, "pair", "B", state.Skipped, "", coord.Command{}); err != nil {
+			t.Fatal(err)
+		}
+		row, err := w.Store.Index.Get(ctx, "pair")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Store.Index.SetCancel(ctx, "pair", port.CancelRequest{Requested: true, Epoch: row.Epoch}, row.Tag); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if _, err := client.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if row, err = w.Store.Index.Get(ctx, "pair"); err != nil || row.Cancel.Requested {
+			t.Errorf("the row after the sweep: cancel %+v, %v", row.Cancel, err)
+		}
+		expect(t, w, "after the sweep", "pair running   A:running B:skipped")
+	})
 }
 
 // stopAfterFailed stops a process when a call of op has failed.
@@ -117,7 +152,7 @@ func stopAfterFailed(op string) faults.Decide {
 // A flag that cannot be honoured for an hour leaves one claim, not one a sweep.
 func TestClaimsOfOneFlagDoNotGrow(t *testing.T) {
 	t.Parallel()
-	alone(t, func(ctx context.Context, w *testkit.World, _ *testkit.Node) {
+	withPair(t, func(ctx context.Context, w *testkit.World, _ *testkit.Node) {
 		row, err := w.Store.Index.Get(ctx, "pair")
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +256,7 @@ func TestNoCommandTakesTheSecondRemovalAway(t *testing.T) {
 // A mark with another status is refused, by whatever way it comes.
 func TestAMarkWithAnotherStatusIsRefused(t *testing.T) {
 	t.Parallel()
-	alone(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
+	withPair(t, func(ctx context.Context, w *testkit.World, client *testkit.Node) {
 		if a, err := client.Mark(ctx, "pair", "B", state.Failed, "", coord.Command{}); !fault.Is(err, fault.Invalid) || a.Done {
 			t.Errorf("Mark = %+v, %v", a, err)
 		}

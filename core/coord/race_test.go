@@ -32,14 +32,7 @@ func at(op string, d time.Duration) faults.Decide {
 // onTime runs f on virtual time with a diamond that was submitted as "w".
 func onTime(t *testing.T, f func(ctx context.Context, w *testkit.World, client *testkit.Node)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := onMemory(t, memory.Options{})
-		w.Scheduler = sched.Real{}
-		w.Know(diamond())
-		client := w.Start("client")
-		mustSubmit(t, client, "w", diamond())
-		f(t.Context(), w, client)
-	})
+	withSubmitted(t, "w", diamond(), f)
 }
 
 // Two coordinators that find the trace of one crash at the same time: one of them

@@ -15,8 +15,8 @@ import (
 )
 
 // openToLook opens a home that cannot be written, which refused says: a read-only
-// mount, the home of somebody else, or one that has to be upgraded first. Nothing is announced, made or cleaned up
-// there, and every write fails as refused does.
+// mount, the home of somebody else, or one that has to be upgraded first. Nothing is
+// announced, made or cleaned up there, and every write fails as refused does.
 func openToLook(ctx context.Context, o Options, refused error) (*Store, error) {
 	home, err := filepath.Abs(o.Home)
 	if err != nil {
