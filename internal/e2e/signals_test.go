@@ -269,6 +269,27 @@ func TestAStopWaitsForAReaderNoLongerThanItSays(t *testing.T) {
 	}
 }
 
+// TestAStopGivesCommandsTheirTime has commands that need longer than whoever reads what
+// a stopped verb prints is waited for.
+func TestAStopGivesCommandsTheirTime(t *testing.T) {
+	t.Parallel()
+	for verb, code := range map[string]int{"run": 130, "worker": 0} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			h.env = append(h.env, "GRACE=11", "JOBQ_KILL_TIMEOUT=60s")
+			cmd := h.command(t.Context(), h.serving(verb)...)
+			h.start(cmd)
+			h.wait("started")
+			signalOnce(t, cmd, syscall.SIGTERM)
+			cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != code || !h.has("graced") {
+				t.Errorf("the %s ended with %d, want %d; its task had its time: %t", verb, got, code, h.has("graced"))
+			}
+		})
+	}
+}
+
 // TestAServiceStopsThoughNobodyReadsItsLog has what reads the log stand still.
 func TestAServiceStopsThoughNobodyReadsItsLog(t *testing.T) {
 	t.Parallel()
